@@ -42,6 +42,35 @@ FIRST = {
     "first audit, two groups": ("ft.audit(rng.random(600), y, sensitive_features=group)", 3.0),
     "import fairtransport": ("", np.inf),
 }
+MEMORY = """
+import sys, warnings
+from benchmarks import waiting
+warnings.simplefilter("ignore")
+name, n = sys.argv[1], int(sys.argv[2])
+
+def kilobytes(field):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+waiting.fits(*waiting.grown(5_000, 100))[name][0]()  # loads libraries and compiled code
+X, y, groups = waiting.grown(n, 100)
+call, size = waiting.fits(X, y, groups)[name][0], X.data.nbytes + X.indices.nbytes + y.nbytes + groups.nbytes
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")
+before = kilobytes("VmRSS")
+call()
+print(f"{1024 * (kilobytes('VmHWM') - before) / size:.1f}")
+"""
+BUSY = """
+import sys, time, warnings
+from benchmarks import waiting
+warnings.simplefilter("ignore")
+call = waiting.fits(*waiting.adult_rows())[sys.argv[1]][0]
+call()
+began = time.process_time()
+call()
+print(time.process_time() - began)
+"""
 COMMAND = "import sys; from fairtransport.cli import main; sys.exit(main())"
 
 
@@ -62,7 +91,13 @@ def fits(X, y, groups):
         "boosting, automatic weight": (fit(boosting), TREES, 12.0),
         "frontier, 5 folds, 12 points": (
             lambda: ft.frontier(
-                transport(), X, y, sensitive_features=groups, parity_weights=np.geomspace(0.1, 30.0, 12), random_state=0
+                transport(),
+                X,
+                y,
+                sensitive_features=groups,
+                parity_weights=np.geomspace(0.1, 30.0, 12),
+                random_state=0,
+                n_jobs=1,
             ),
             PLAIN,
             25.0,
@@ -94,10 +129,14 @@ def profile(call):
     return ", ".join(f"{place} {own / total:.0%}" for place, own in shares.most_common(5))
 
 
-def race_fits(report):
+def adult_rows(*, quick=False):
     split = adult_split()
-    kept = np.arange(split.X_train.shape[0])[:: 10 if report.quick else 1]
-    X, y, groups = split.X_train[kept], split.y_train[kept], np.asarray(split.groups_train.codes)[kept]
+    kept = np.arange(split.X_train.shape[0])[:: 10 if quick else 1]
+    return split.X_train[kept], split.y_train[kept], np.asarray(split.groups_train.codes)[kept]
+
+
+def race_fits(report):
+    X, y, groups = adult_rows(quick=report.quick)
     ours, rounds = fits(X, y, groups), 1 if report.quick else 3
     calls = {**plain_fits(X, y), **{name: call for name, (call, _, _) in ours.items()}}
     times = _report.race(calls, rounds, timer=time.process_time)
@@ -120,40 +159,76 @@ def grown(n, n_columns=100, filled=10, n_groups=8):
 
 
 def growth(report):
-    """Time of ten times the rows, and of ten times the columns with as many non-zeros in a row."""
-    n = 2_000 if report.quick else 10_000
-    sizes = {"rows": (n, 100), "10 x rows": (10 * n, 100), "10 x columns": (n, 1_000)}
-    named = ("COT, automatic weight", "COT, weight 1", "DOT, automatic weight", "boosting, weight 1")
+    """Time of 10 and 100 times the rows, and of ten times the columns with as many non-zeros in a row; memory."""
+    n = 1_000 if report.quick else 10_000
+    sizes = {"rows": (n, 100), "10 x rows": (10 * n, 100), "100 x rows": (100 * n, 100), "10 x columns": (n, 1_000)}
     samples = {size: fits(*grown(rows, columns)) for size, (rows, columns) in sizes.items()}
-    for name in named:
+    for name, (first, _, _) in samples["rows"].items():
+        first()  # so that no compilation is counted
         times = {size: _report.clock(samples[size][name][0], time.process_time) for size in sizes}
-        rows, columns = (times[size] / times["rows"] for size in ("10 x rows", "10 x columns"))
-        report.note(f"{name}, {n:,} rows x 100 columns: 10 x rows {rows:.1f} x the time, 10 x columns {columns:.1f} x")
+        found = ", ".join(f"{size} {times[size] / times['rows']:.1f} x" for size in sizes if size != "rows")
+        command = [sys.executable, "-c", MEMORY, name, str(100 * n)]
+        peak = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.split()[-1]
+        found = f"{found}; memory at 100 x rows {peak} x that of the rows, beside them"
+        report.note(f"{name}, time against {n:,} rows x 100 columns: {found}")
+    for (name, call), many in zip(audit_calls(5 * n).items(), audit_calls(500 * n).values(), strict=True):
+        call()
+        times = [_report.clock(each, time.process_time) for each in (call, many)]
+        report.note(f"{name}, time of 100 x rows: {times[1] / times[0]:.1f} x")
 
 
-def audits(report):
-    rng, n = np.random.default_rng(0), 4_600 if report.quick else 46_000
+def audit_calls(n):
+    rng = np.random.default_rng(0)
     group = rng.choice(4, size=n, p=[0.6, 0.25, 0.1, 0.05])
     scores = rng.beta(2.0 + 0.1 * group, 3.0)
     y = (rng.random(n) < scores).astype(int)
     inference = ft.auditing.Inference(n_bootstrap=1_000, n_permutations=1_000)
+    return {
+        f"audit, {n:,} rows with labels": lambda: ft.audit(scores, y, sensitive_features=group, inference=inference),
+        f"rank_disparity, {n:,} scores": lambda: ft.metrics.rank_disparity(scores, sensitive_features=group),
+    }
+
+
+def audits(report):
+    rng = np.random.default_rng(0)
+    (name, audit), _ = audit_calls(4_600 if report.quick else 46_000).items()
     many = rng.random(300_000 if report.quick else 3_000_000)
     halves = rng.integers(2, size=many.size)
+    ranks = "rank_disparity, 3 million scores"
     calls = {
-        "audit, 46,000 rows with labels": lambda: ft.audit(scores, y, sensitive_features=group, inference=inference),
-        "rank_disparity, 3 million scores": lambda: ft.metrics.rank_disparity(many, sensitive_features=halves),
+        name: audit,
+        ranks: lambda: ft.metrics.rank_disparity(many, sensitive_features=halves),
         SORT: lambda: np.sort(many),
     }
     times = _report.race(calls, 1 if report.quick else 3, timer=time.process_time)
-    audit, ranks, peer = times.values()
-    report.note(f"{next(iter(calls))}: {np.median(audit):.2f} s, required .8; {profile(next(iter(calls.values())))}")
-    report.add(_report.compare("rank_disparity, 3 million scores", ranks, SORT, peer, at_most=2.0))
+    report.note(f"{name}: {np.median(times[name]):.2f} s, required .8; {profile(audit)}")
+    report.add(_report.compare(ranks, times[ranks], SORT, times[SORT], at_most=2.0))
+
+
+def busy(report):
+    """Processor time with as many threads as libraries want, beside a busy process for each core."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)]
+    open_threads = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    try:
+        for name in list(fits(*grown(100)))[:1] if report.quick else fits(*grown(100)):
+            one, many = (
+                float(subprocess.run(
+                    [sys.executable, "-c", BUSY, name], check=True, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True
+                ).stdout.split()[-1])
+                for env in (dict(os.environ), open_threads)
+            )  # fmt: skip
+            report.note(f"{name}, default threads and busy cores: {many / one:.2f} x the processor time of one thread")
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
 
 
 def in_process(code, cache, *arguments):
     """Return the processor seconds of a process of its own."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": ""}  # as installers write it
     subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, *arguments], check=True, env=environment, cwd=ROOT,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -191,6 +266,6 @@ def write_scores(path, n):
 
 def run(report):
     warnings.simplefilter("ignore", ft.FairnessWarning)
-    for part in (processes, audits, race_fits, growth):
+    for part in (processes, audits, race_fits, busy, growth):
         part(report)
         report.save()

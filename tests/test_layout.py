@@ -1,12 +1,15 @@
 """The house itself: private modules stay private, files do not import in circles, `help` works without any extra."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import fairtransport
+from fairtransport.app.projects import STEPS
+from fairtransport.app.recipes import METHODS, take_code
 
 HOME = Path(fairtransport.__file__).parent
 NAMES = {
@@ -69,3 +72,40 @@ def test_help_and_members_need_no_extra():
         "assert 'TransportClassifier' in pydoc.render_doc(fairtransport)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def _assigned(path, name):
+    """The value of a literal that a file assigns, or nothing."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return ast.literal_eval(node.value)
+    return ()
+
+
+def names_of(code):
+    """The names of the package that code uses: those that it imports, and those behind ``ft.``."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fairtransport"):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            name = ast.unparse(node)
+            if re.fullmatch(r"ft(\.\w+)+", name):
+                yield f"fairtransport{name[2:]}"
+
+
+def test_the_workbench_calls_what_users_call():
+    """It is the proof that the public names suffice: those that a package lists, and that the reference shows."""
+    reference = _assigned(HOME.parents[1] / "scripts" / "docs" / "api_pages.py", "PACKAGES")
+    settings = {name: value for fields in STEPS.values() for name, value in fields.items()}
+    recipes = [take_code("a.csv", settings, {"method": method, "amount": 1.0}) for method in METHODS]
+    codes = [path.read_text(encoding="utf-8") for path in (HOME / "app").glob("*.py")]
+    secret = set()
+    for code in (*codes, *recipes):
+        for name in names_of(code):
+            package, _, last = name.rpartition(".")
+            while package not in MODULES:  # an attribute of something that is public itself
+                package, _, last = package.rpartition(".")
+            known = package in reference and last in _assigned(MODULES[package], "__all__")
+            if not (known or name in reference or name.startswith("fairtransport.app")):
+                secret.add(name)
+    assert secret == set()

@@ -8,11 +8,12 @@ import dask.dataframe as dd
 import numba
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import people
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from fairtransport import BlindRepairClassifier, TransportClassifier
+from fairtransport import BlindRepairClassifier, QuantileRepairClassifier, TransportClassifier
 from fairtransport._columns import code_cache
 from fairtransport._sklearn import few_threads
 from fairtransport.boosting import TransportBoostingClassifier
@@ -37,6 +38,8 @@ def two():
             BlindRepairClassifier(DecisionTreeClassifier(max_depth=3)),
             "sklearn.ensemble.HistGradientBoostingClassifier.fit",
         ),
+        (BlindRepairClassifier(LogisticRegression()), "sklearn.linear_model.LogisticRegression.fit"),
+        (QuantileRepairClassifier(LogisticRegression()), "sklearn.linear_model.LogisticRegression.fit"),
     ],
 )
 def test_a_small_table_is_trained_by_one_thread(two, monkeypatch, model, part):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ PUBLISHED = {  # Han et al., The Fair Fairness Benchmark (ICLR 2024), Adult by s
     "published, no penalty": ("85.35", "91.06", "18.36"),
     "published, HSIC": ("about 84.1", "", "about 1.8"),  # .985 of the accuracy at a tenth of the ABCC
 }
-MAX_LOSSES = 14
+CRITERIA = {methods.PARITY: "demographic parity", methods.ODDS: "equalized odds"}
+NAMES = {"linear": "linear models", "trees": "boosted trees", "network": "networks"}
 
 
 def write(records, report):
@@ -97,20 +99,41 @@ def tables(cells, judged):
 
 def counts(cells, judged):
     """Points of peers at which the best (and the recommended) of ours is at most a standard error above."""
-    columns = [name for name in MEASURES if any(own == name for _, own in judged)]
-    rows = []
+    kinds = {}
     for cell, points in cells.items():
-        row = [str(cell), str(len(points[BASE].figures["error"]))]
-        for measure in columns:
-            best, first = judged.get((cell, measure), ((), ()))
-            held = [sum(not gap.is_loss for gap in found) for found in (best, first)]
-            row.append(f"{held[0]} ({held[1]}) of {len(best)}" if best else "")
-        rows.append(row)
-    return table(["cell", "splits", *(MEASURES[name] for name in columns)], rows)
+        if any(own == cell for own, _ in judged):
+            kind = cell.regime, cell.base, cell.criterion, cell.regression
+            kinds.setdefault(kind, {})[cell] = len(points[BASE].figures["error"])
+    parts = []
+    for criterion, title in CRITERIA.items():
+        measures = [name for name in JUDGED[criterion] if any(own == name for _, own in judged)]
+        rows = []
+        for (regime, base, own, regression), splits in sorted(kinds.items(), key=lambda one: _order_of_kind(*one[0])):
+            if own != criterion:
+                continue
+            task = "regression" if regression else "classification"
+            row = [f"{regime}, {NAMES[base]}, {task}", str(len(splits)), _range(splits.values())]
+            for measure in measures:
+                found = [judged[cell, measure] for cell in splits if (cell, measure) in judged]
+                best, first = ([gap for part in found for gap in part[which]] for which in (0, 1))
+                held = [sum(not gap.is_loss for gap in gaps_) for gaps_ in (best, first)]
+                row.append(f"{held[0]} ({held[1]}) of {len(best)}" if best else "")
+            rows.append(row)
+        if rows:
+            parts.append(table([title, "data sets", "splits", *(MEASURES[name] for name in measures)], rows))
+    return "\n".join(parts)
+
+
+def _order_of_kind(regime, base, criterion, regression):
+    return criterion, list(NAMES).index(base), regression, regime == "aware"
+
+
+def _range(numbers):
+    return " to ".join(map(str, sorted({min(numbers), max(numbers)})))
 
 
 def losses(judged):
-    """The worst point of each peer in each cell and measure: clear ones first, then the largest."""
+    """The worst point of each peer in each cell and measure where a test confirms the loss, and how many others."""
     worst = {}
     for (cell, measure), (best, _) in judged.items():
         for gap in best:
@@ -123,25 +146,21 @@ def losses(judged):
     rows = [
         [str(gap.cell), gap.peer, MEASURES[gap.measure], f"{figure(gap.peer_error)} at {figure(gap.disparity)}",
          f"{figure(gap.peer_error + gap.excess)} ({gap.ours})",
-         f"{figure(gap.excess, 4)} ± {figure(gap.standard_error, 4)}", ", ".join(_remarks(gap, by_rank))]
-        for gap in ordered[:MAX_LOSSES]
+         f"{figure(gap.excess, 4)} ± {figure(gap.standard_error, 4)}",
+         "level" if gap.measure == "spdd" and (gap.cell, gap.peer, gap.setting) not in by_rank else ""]
+        for gap in ordered if gap.is_clear
     ]  # fmt: skip
-    if not rows:
-        return "Nowhere by more than one standard error, in the cells that have run.\n"
-    text = table(["cell", "peer", "by", "peer's error", "ours there", "difference", "remark"], rows)
-    left = len(ordered) - len(rows)
-    return text + (f"\n{left} more pairs of cell and peer, less clear than these, are left out.\n" if left > 0 else "")
+    head = ["cell", "peer", "by", "peer's error", "ours there", "difference", "by ranks"]
+    text = table(head, rows) if rows else "Nowhere beyond noise, in the cells that have run.\n"
+    within = Counter(gap.peer for gap in ordered if not gap.is_clear)
+    if within:
+        named = ", ".join(f"{peer} {number}" for peer, number in within.most_common())
+        text += f"\nPairs of cell and measure with losses within noise only, by peer: {named}.\n"
+    return text
 
 
 def _order(gap):
     return gap.is_clear, gap.excess
-
-
-def _remarks(gap, by_rank):
-    if gap.measure == "spdd" and (gap.cell, gap.peer, gap.setting) not in by_rank:
-        yield "level by ranks"
-    if not gap.is_clear:
-        yield "within noise"
 
 
 def hypervolumes(cells):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import multiprocessing
 import os
 import resource
+import signal
 import time
 import traceback
 import warnings
@@ -123,8 +125,9 @@ def _measure_numbers(task, predicted):
     }
 
 
-def _work(task, method, grid, sender):
+def _work(task, method, grid, sender, time_limit):
     """In a process of its own: send a list of settings and figures, or the name of an error."""
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time_limit),) * 2)  # of the processor; then it is killed
     resident = _resident()
     try:
         found, seconds = [], _seconds()
@@ -163,19 +166,19 @@ def run_method(task, method, grid, time_limit=TIME_LIMIT):
     """Return settings and figures, a dictionary with the reason of a failure, or the text of a missing library."""
     context = multiprocessing.get_context("fork")  # predictions of the base model are shared, memory is counted apart
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_work, args=(task, method, grid, sender), daemon=True)
+    child = context.Process(target=_work, args=(task, method, grid, sender, time_limit), daemon=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside idle threads of a library
         child.start()
     sender.close()
     try:
-        answered = receiver.poll(time_limit)
+        answered = receiver.poll(10 * time_limit)  # on a busy machine, or where it waits for nothing
         return receiver.recv() if answered else {"failed": f"over {time_limit} s"}
     except EOFError:
-        return {"failed": "the process ended"}
+        child.join()
+        return {"failed": f"over {time_limit} s" if child.exitcode == -signal.SIGKILL else "the process ended"}
     finally:
-        if child.is_alive():
-            child.terminate()
+        child.terminate()
         child.join()
 
 

@@ -28,6 +28,8 @@ PACKAGES = {
     "fairtransport.criteria.penalty": ("penalties", "Penalties: their value and gradient from scores and groups."),
     "fairtransport.strata": ("strata", "Strata of people within which groups are compared."),
     "fairtransport.tabular": ("tabular", "Models of raw tables."),
+    "fairtransport.tables": ("tables", "Tables on any engine, and files larger than memory (extra `tables`)."),
+    "fairtransport.storage": ("storage", "Files replaced only when complete, and the container of model files."),
     "fairtransport.persistence": ("persistence", "Model files, signatures and what files may contain."),
     "fairtransport.persistence.onnx": ("onnx", "Models as ONNX graphs (extra `onnx`)."),
     "fairtransport.report": ("report", "Plots and HTML reports (extra `report`)."),

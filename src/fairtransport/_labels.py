@@ -23,8 +23,18 @@ MOST_CLASS_NUMBERS = 20
 _PLAIN = (("0", "1"), ("0.0", "1.0"), ("-1", "1"), ("-1.0", "1.0"), ("false", "true"), ("no", "yes"))
 
 
-def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str) -> Any:
-    """Return the positive one of one or two labels."""
+def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str = "y_true") -> Any:
+    """Return the positive one of one or two labels.
+
+    Parameters
+    ----------
+    labels : sequence
+        The different labels.
+    pos_label : label, optional
+        The positive one; it may be omitted for 0 and 1, -1 and 1, false and true, no and yes.
+    source : str, default="y_true"
+        Where the labels are from, for messages.
+    """
     if len(labels) > 2:
         raise ValueError(f"{source} has {len(labels)} different labels; two are needed.")
     if pos_label is not None:

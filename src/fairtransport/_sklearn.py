@@ -486,6 +486,34 @@ class RowScoring:
         return scorer.score_rows(table)
 
 
+class DeferredAttributes:
+    """Fitted attributes that are made from the rows when they are first asked for."""
+
+    _deferred: dict[str, Callable[[], Any]]
+
+    def __getattr__(self, name: str) -> Any:
+        """Make what ``fit`` leaves for when it is first asked for."""
+        make = vars(self).get("_deferred", {}).get(name)
+        if make is None and name in vars(self):  # another thread has made it meanwhile
+            return vars(self)[name]
+        if make is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        setattr(self, name, make())
+        self._deferred = {other: later for other, later in self._deferred.items() if other != name}
+        return vars(self)[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        for name in list(vars(self).get("_deferred", ())):
+            getattr(self, name)  # copies and files have no rows
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {name: value for name, value in state.items() if name != "_deferred"}
+
+    def _defer(self, attributes: dict[str, Callable[[], Any]]) -> None:
+        self._deferred = attributes
+        for name in attributes:
+            self.__dict__.pop(name, None)
+
+
 # Groups of estimators, and of batches in ``partial_fit``.
 
 

@@ -26,7 +26,9 @@ def check_vector(values: ArrayLike, *, name: str) -> Floats:
     array = check_column(_as_floats(values, name), name=name)
     if array.size == 0:
         raise ValueError(f"{name} is empty; at least one value is needed.")
-    bad = int(array.size - np.count_nonzero(np.isfinite(array)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(array.sum())  # a quick test; the sum of large numbers may overflow
+    bad = 0 if finite else int(array.size - np.count_nonzero(np.isfinite(array)))
     if bad:
         raise ValueError(f"{name} has {bad} NaN or infinite values; remove or impute them first.")
     return array

@@ -29,6 +29,8 @@ from fairtransport._validation import check_choice, check_count, check_flag
 #: Differences below this share of the range of scores are small, unless users say otherwise.
 MATERIALITY = 0.02
 
+_FEW_GROUPS = 8  # whose rows are counted as quickly one after the other
+
 # Columns -> codes: which groups the rows of a table form, and which of them each row belongs to.
 
 
@@ -134,6 +136,8 @@ def pool_of(label: Any, pools: Sequence[Any], grouping: str) -> Any:
 
 MIN_GROUP_SIZE = 30
 """The default size below which a group is small."""
+MIN_SHOWN_ROWS = 5
+"""Rows of the smallest group whose figures audits and servers show: those of fewer are those of single people."""
 NEW_GROUP_ROWS = 10.0
 """Weight, in rows, of the prior of a group that a stream has not seen before."""
 
@@ -318,7 +322,11 @@ class Groups:
     @cached_property
     def counts(self) -> Ints:
         """Number of rows of each group: ``make_groups(["F", "M", "F"]).counts`` is ``[2, 1]``."""
-        counts: Ints = np.sum([np.bincount(codes, minlength=len(self) + 1) for codes in self.memberships], axis=0)[:-1]
+        if len(self) <= _FEW_GROUPS:
+            found = [[np.count_nonzero(codes == code) for code in range(len(self))] for codes in self.memberships]
+            counts: Ints = np.sum(found, axis=0, dtype=np.int64)
+        else:
+            counts = np.sum([np.bincount(codes, minlength=len(self) + 1) for codes in self.memberships], axis=0)[:-1]
         counts.flags.writeable = False
         return counts
 

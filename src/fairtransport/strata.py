@@ -19,7 +19,7 @@ from fairtransport._columns import read_columns, say_columns
 from fairtransport._validation import check_count
 from fairtransport.groups import Groups, build_groups
 
-__all__ = ["Strata", "make_strata"]
+__all__ = ["MOST_VALUES", "Strata", "make_strata"]
 
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
 MIN_STRATUM_ROWS = 30

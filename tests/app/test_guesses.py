@@ -7,8 +7,15 @@ from sklearn.metrics import roc_auc_score
 from tests.workbench import people
 
 import fairtransport as ft
-from fairtransport.app.guesses import find_warnings, guess_roles
-from fairtransport.tabular.proxies import describe_columns, tell_apart
+from fairtransport.app import TEXTS
+from fairtransport.app.server import find_warnings
+from fairtransport.app.worker import find_tells
+from fairtransport.tabular import describe_columns, guess_roles
+from fairtransport.tabular.proxies import tell_apart
+
+
+def warn(columns, table, roles):
+    return find_warnings(columns, find_tells(columns, table, roles), roles)
 
 
 def test_roles_and_warnings_of_a_table_of_applicants():
@@ -18,9 +25,24 @@ def test_roles_and_warnings_of_a_table_of_applicants():
     assert (roles["score"], roles["label"], roles["pos_label"]) == ("score", "hired", "yes")
     assert roles["sensitive"] == ["sex"]
     assert roles["drop"] == ["person"]
-    assert all(why.values())
-    found = find_warnings(columns, table, roles)
+    assert all(f"why_{reason}" in TEXTS for reason in why.values())
+    found = warn(columns, table, roles)
     assert [text.split()[0].strip(":") for text in found] == ["person", "salary", "title"]
+    tells = find_tells(columns, table, roles)  # once for all roles that a person may choose later
+    found = find_warnings(columns, tells, {**roles, "label": "region", "sensitive": ["title"]})
+    assert [text.split()[0].strip(":") for text in found] == ["person", "sex"]
+
+
+@pytest.mark.parametrize("risk", [False, True], ids=["credit", "risk"])
+def test_the_positive_label_is_that_of_the_higher_scores_where_its_name_does_not_say_so(risk):
+    rng = np.random.default_rng(0)
+    bad = rng.random(500) < 0.3
+    score = np.where(rng.random(500) < 0.02, np.nan, rng.normal(50 + 20 * (bad == risk), 15))
+    table = pa.table({"score": score, "outcome": np.where(bad, "bad", "good")})
+    columns = describe_columns(table)
+    roles, why = guess_roles(columns, table)
+    assert (roles["pos_label"], why["pos_label"]) == ("bad" if risk else "good", "positive_high")
+    assert guess_roles(columns)[0]["pos_label"] == "bad"  # the rarer of the two
 
 
 def test_areas_are_those_of_scikit_learn_for_shares_of_the_other_half_and_a_half_for_noise():
@@ -50,7 +72,7 @@ def test_the_proxies_of_adult_are_named_and_others_are_not():
     table = pa.Table.from_pandas(data.data.assign(**data.sensitive_features, income=data.target), preserve_index=False)
     columns = describe_columns(table)
     roles = {"score": "", "label": "income", "sensitive": ["race", "sex"], "drop": []}
-    found = [text.split()[0] for text in find_warnings(columns, table, roles) if "in place of the group" in text]
+    found = [text.split()[0] for text in warn(columns, table, roles) if "in place of the group" in text]
     assert found == ["native_country", "relationship"]  # of Asian people, whom it tells by their country; and of sex
 
 
@@ -59,7 +81,7 @@ def test_a_leak_of_a_number_is_one_that_tells_who_is_above_the_middle():
     pay = rng.normal(3000, 500, 2000).round(2)
     table = pa.table({"pay": pay, "net": pay * 0.7, "hours": pay / 100 + rng.normal(0, 5, 2000)})
     roles = {"score": "", "label": "pay", "sensitive": [], "drop": []}
-    (text,) = find_warnings(describe_columns(table), table, roles)
+    (text,) = warn(describe_columns(table), table, roles)
     assert text.startswith("net alone tells people with “pay: up to ")
 
 
@@ -83,4 +105,4 @@ def test_sensitive_columns_are_guessed_from_names_that_contain_the_word_where_no
     columns = describe_columns(pa.table({name: ["a", "b", "c"] * 20 for name in names}))
     roles, why = guess_roles(columns)
     assert roles["sensitive"] == expected
-    assert why["sensitive"].startswith("Guess") == bool(expected)
+    assert why["sensitive"] == ("sensitive" if expected else "none")

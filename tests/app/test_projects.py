@@ -13,9 +13,11 @@ import anyio
 import pytest
 from tests.workbench import people
 
+import fairtransport as ft
 from fairtransport.app import TEXTS, say_error
-from fairtransport.app.projects import Project, Projects, new_folder
-from fairtransport.app.server import Workbench, _check
+from fairtransport.app.projects import Job, Project, Projects, new_folder
+from fairtransport.app.recipes import take_code, take_commands
+from fairtransport.app.server import Workbench, _check, _chosen, _show
 
 
 @pytest.fixture
@@ -120,8 +122,19 @@ def post(tmp_path):
         anyio.run(workbench.app.router, {**scope, "app": workbench.app}, receive, answer)
         return sent[0]["status"], b"".join(one.get("body", b"") for one in sent).decode()
 
+    send.projects = workbench.projects
     yield send
     workbench.projects.close()
+
+
+def test_the_error_of_a_job_is_said_until_the_next_form(post, project):
+    post.projects.open["x"] = project
+    project.job.error = "That job failed."
+    assert "That job failed." in post("/p/x/audit", method="GET")[1]
+    assert post("/p/x/audit", b"thresholds=0.5&save=1")[0] == 204
+    assert "That job failed." in post("/p/x/audit", method="GET")[1]
+    status, page = post("/p/x/audit", b"thresholds=half")
+    assert (status, "That job failed." in page) == (422, False)
 
 
 @pytest.mark.parametrize("name", ["people.json", "people", "people.csv.zip"])
@@ -148,7 +161,7 @@ def test_the_next_process_is_prepared_while_a_file_is_opened(projects, tmp_path)
 def test_a_full_disk_and_too_little_memory_are_said_in_words():
     full = OSError(errno.ENOSPC, "No space left on device")
     assert say_error(full) == say_error(OSError(errno.EDQUOT, "quota")) == TEXTS["error_disk"]
-    assert say_error(MemoryError()) == TEXTS["error_memory"]
+    assert say_error(MemoryError()) == say_error(OSError(errno.ENOMEM, "raise memory=")) == TEXTS["error_memory"]
     assert say_error(PermissionError(errno.EACCES, "Permission denied", "x")) == "Permission denied: x"
 
 
@@ -182,13 +195,186 @@ def test_unknown_people_and_damaged_projects_are_explained_in_place(post, tmp_pa
 def test_models_are_replaced_together_with_their_result(tmp_path):
     project = Project(tmp_path, {"name": "x", "data": {"path": "x.csv"}})
     (tmp_path / "dpp.ft").write_text("old")
-    (tmp_path / "dpp.new.ft").write_text("new")
-    code = "import sys; sys.stdin.readline(); print('{}')"
+    code = "import sys, pathlib; sys.stdin.readline(); pathlib.Path({!r}).write_text('new'); print('{}')"
     for events, kept in (({}, "old"), ({"done": {"points": [], "models": ["dpp"]}}, "new")):
-        line = code.format(json.dumps(events))
+        (tmp_path / ".scored.csv.12.part").touch()  # as of a job that was ended
+        line = code.format(str(tmp_path / "dpp.new.ft"), json.dumps(events))
         process = subprocess.Popen([sys.executable, "-c", line], text=True, stdin=-1, stdout=-1)
         project.start("tradeoff", process, None, {}, lambda: None)
         while project.job.running:
             time.sleep(0.01)
         assert (tmp_path / "dpp.ft").read_text() == kept
+        assert {path.name for path in tmp_path.iterdir()} <= {"dpp.ft", "project.json"}
         assert bool(project.results) == (kept == "new")
+
+
+JOB = """
+import pathlib, tempfile, time
+from fairtransport.app import worker
+def work(job, report):
+    pathlib.Path(tempfile.mkdtemp(), "rows").touch()
+    report.stage("begun", 0, 1)
+    time.sleep(600)
+worker._JOBS["look"] = work
+worker.main()
+"""
+
+
+def started(code, **environment):
+    options = {"text": True, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code], env={**os.environ, **environment}, **options)
+
+
+def test_a_job_ends_with_its_server_even_if_that_is_killed(tmp_path):
+    """While it loads the library, and while it works; its temporary files are removed."""
+    for job in ("", '{"kind": "look"}\n'):
+        with started(JOB, TMPDIR=str(tmp_path)) as process:
+            process.stdin.write(job)
+            process.stdin.flush()
+            if job:
+                assert json.loads(process.stdout.readline())["text"] == "begun"
+                assert len([*tmp_path.rglob("rows")]) == 1
+            process.stdin.close()  # as the system does for a process that is killed
+            assert process.wait(120) == 1
+        assert [*tmp_path.iterdir()] == []
+
+
+def test_a_cancelled_job_leaves_no_temporary_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with started(JOB, TMPDIR=str(tmp_path)) as process:
+        process.stdin.write('{"kind": "look"}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        assert len([*tmp_path.rglob("rows")]) == 1
+        Job(process).cancel()
+        assert [*tmp_path.iterdir()] == []
+
+
+def test_a_result_that_is_being_stored_is_not_cancelled():
+    process = subprocess.Popen([sys.executable, "-c", "print('{\"done\": {}}')"], text=True, stdin=-1, stdout=-1)
+    job, stored = Job(process), []
+    job.follow({}, lambda result: (job.cancel(), stored.append(result)), lambda: None, lambda: None)
+    assert (stored, job.cancelled, job.running, job.error) == ([{}], False, False, "")
+
+
+COLUMNS = [
+    {"name": "score", "kind": "number", "distinct": 900, "values": {}, "missing": 0, "unit": True, "left_out": ""},
+    {"name": "hired", "kind": "words", "distinct": 2, "values": {"no": 9, "yes": 9}, "missing": 0, "left_out": ""},
+    {"name": "sex", "kind": "words", "distinct": 1, "values": {"F": 18}, "missing": 0, "left_out": ""},
+    {"name": "region", "kind": "words", "distinct": 3, "values": {}, "missing": 0, "left_out": ""},
+]
+
+
+@pytest.fixture
+def project(tmp_path):
+    made = Project(tmp_path, {"name": "x", "data": {"path": "x.csv", "stamp": None}})
+    why = dict.fromkeys(("score", "label", "pos_label", "sensitive"), "none")
+    made.look = {"columns": COLUMNS, "why": why, "head": [], "rows": 18, "more": True, "tells": []}
+    made.settings |= {"score": "score", "label": "hired", "pos_label": "yes", "sensitive": ["sex"]}
+    return made
+
+
+def shown(project, step):
+    request = Mock(path_params={"name": "x"}, query_params={})
+    return _show(request, project, step, {}).body.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("0.5, top 10%", True), ("", True), ("1", True), ("0,5", False), ("half", False), ("-3", False),
+        ("top 200%", False), ("1e999", False), ("top 0%", False),
+    ],
+)  # fmt: skip
+def test_thresholds_that_the_scores_do_not_have_are_named_beside_the_field_of_the_audit_only(project, text, right):
+    project.settings["thresholds"] = text
+    assert [*_check(project, "audit")] == ([] if right else ["thresholds"])
+    assert _check(project, "choose") == _check(project, "take") == {}  # where there is no such field
+    project.settings["min_size"] = "few"
+    assert "min_size" in _check(project, "choose")
+    assert 'id="min_size"' in shown(project, "choose")
+
+
+def test_a_score_of_text_and_a_column_with_two_roles_are_explained_beside_the_field(project):
+    project.settings |= {"score": "region", "label": "", "pos_label": ""}
+    assert [*_check(project, "data")] == ["score"]
+    assert [*_check(project, "audit")] == [""]  # the field is under Data
+    assert _check(project, "choose") == {}  # to train needs no score
+    project.settings |= {"action": "repair"}
+    assert [*_check(project, "choose")] == [""]
+    project.settings |= {"score": "score", "label": "score"}
+    assert _check(project, "data") == {"label": TEXTS["error_twice"].format(name="score")}
+    project.settings |= {"label": "sex"}
+    assert "sensitive" in _check(project, "data")
+
+
+def test_columns_of_a_sorted_file_and_those_that_were_chosen_are_offered(project):
+    assert 'name="sensitive" value="sex"' in shown(project, "data")  # one value in the first rows, others may follow
+    project.look["more"] = False
+    project.settings |= {"sensitive": [], "strata": ["region"], "by": "month"}
+    assert 'name="sensitive" value="sex"' not in shown(project, "data")
+    project.look = {}  # while the file is read again
+    page = shown(project, "audit")
+    assert 'name="strata" value="region" checked' in page
+    assert '<option value="month" selected' in page
+
+
+POINT = {"disparity": 0.1, "rank_disparity": 0.1, "error": 0.2, "kept": 1.0, "groups": [{"rows": 9}]}
+CURVE = {"floor": 0.0, "rows": 18, "groups": ["F"], "notes": [], "regression": False, "labelled": True, "range": None}
+
+
+def test_results_of_other_settings_are_marked_as_such_and_the_chosen_point_is_kept(project):
+    verdict = {"sentence": "x", "status": "x", "points": [], "files": [], "rows": 1}
+    points = [{**POINT, "method": "repair", "amount": k / 2} for k in range(3)]
+    settings = {**project.now, "methods": ["repair"]}
+    project.results |= {"audit": {**verdict, "settings": settings}}
+    project.results["tradeoff-repair"] = {**CURVE, "points": points, "settings": settings}
+    project.state["chosen"] = {"curve": "repair", "index": 1}
+    made, _ = _chosen(project)
+    project.results["take"] = {"made": made, "settings": settings, "before": verdict, "after": verdict, "files": []}
+    assert made == {"method": "repair", "amount": 0.5}
+    current = shown(project, "choose").partition('aria-current="true"')[0].rpartition("point=")[2]
+    assert current.startswith("1#")
+    steps = ("audit", "choose", "take")
+    assert [TEXTS["stale"] in shown(project, step) for step in steps] == [False, False, False]
+    for changes, stale in (
+        ({"thresholds": "0.4"}, [True, False, False]),
+        ({"strata": ["region"]}, [True, True, False]),
+    ):
+        project.settings |= changes
+        assert [TEXTS["stale"] in shown(project, step) for step in steps] == stale
+    project.results["tradeoff-repair"]["settings"] = {**settings, "criterion": "equalized_odds"}
+    assert TEXTS["stale"] in shown(project, "take")
+
+
+def test_a_column_that_is_there_already_is_not_written_again(project):
+    curve = {**CURVE, "points": [{**POINT, "method": "repair", "amount": 1.0}], "settings": project.now}
+    project.results["tradeoff-repair"], project.state["chosen"] = curve, {"curve": "repair", "index": 0}
+    project.look["columns"] = [
+        *COLUMNS,
+        *({**COLUMNS[0], "name": name} for name in ("Score_Repaired", "score_repaired_2")),
+    ]
+    chosen, _ = _chosen(project)
+    assert chosen["output"] == "score_repaired_3"
+    assert "--column score_repaired_3" in take_commands("a.csv", project.now, chosen)
+    assert "output='score_repaired_3'" in take_code("a.csv", project.now, chosen)
+
+
+def test_a_project_in_a_folder_of_any_name_has_an_address(projects, tmp_path):
+    folder = tmp_path / "My #1 50%"
+    folder.mkdir()
+    Project(folder, {"version": 1, "name": "x", "data": {"path": "x.csv"}}).save()
+    assert projects.load(folder) == "my-1-50"
+    ended(projects, "my-1-50")
+
+
+def test_advice_about_numbers_is_for_those_who_cannot_set_options(tmp_path):
+    (tmp_path / "p.csv").write_text("score,sex\n" + "0.1,F\n" * 9 + '"0,2",M\n')
+    columns = ft.tables.Columns.named(score="score", sensitive_features="sex")
+    with ft.tables.open_files([tmp_path / "p.csv"]) as file, pytest.raises(ValueError, match="decimal=") as error:
+        file.run(ft.tables.count_table, columns)
+    assert say_error(error.value).endswith(TEXTS["error_numbers"])
+    (tmp_path / "p.csv").write_text("score,city\n0.1,Köln\n", encoding="latin-1")
+    with pytest.raises(ValueError, match="encoding=") as error, ft.tables.open_files([tmp_path / "p.csv"]) as file:
+        [*file.batches(guess=True)]
+    assert say_error(error.value).endswith(TEXTS["error_encoding"])

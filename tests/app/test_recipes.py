@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 import warnings
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,13 +16,14 @@ import fairtransport as ft
 from fairtransport import _progress
 from fairtransport.app import worker
 from fairtransport.app.projects import STEPS
-from fairtransport.app.recipes import METHODS, audit_command, take_code, take_commands
+from fairtransport.app.recipes import METHODS, audit_code, audit_command, take_code, take_commands
 from fairtransport.cli.app import app
-from fairtransport.tabular.held_out_evaluation import HeldOutRows
+from fairtransport.tabular import HeldOutRows
 
 SETTINGS = {name: value for fields in STEPS.values() for name, value in fields.items()}
 ROLES = {"score": "score", "label": "hired", "pos_label": "yes", "sensitive": ["sex"], "drop": ["person", "salary"]}
 REPORT = worker.Report([].append)
+REPAIRED = {**SETTINGS, **ROLES, "thresholds": [], "action": "repair", "methods": ["repair"]}
 
 
 @pytest.fixture
@@ -50,19 +52,24 @@ def run(command):
     ],
     ids=["default", "odds", "strata", "by"],
 )
-def test_the_audit_is_that_of_the_command(data, tmp_path, changes):
+def test_the_audit_is_that_of_the_command_and_of_the_code(data, tmp_path, changes):
     settings = {**SETTINGS, **ROLES, "thresholds": [], **changes}
     command = audit_command(str(data), settings)
     job = {"path": str(data), "folder": str(tmp_path), "settings": settings, "command": command}
     made = worker.audit(job, REPORT)
-    run(command)
-    for name in made["files"]:
-        assert (data.parent / "there" / name).stat().st_size == pytest.approx((tmp_path / name).stat().st_size, rel=0.2)
-    if not settings["by"]:
-        ours, theirs = (ft.Audit.from_json(folder / "audit.json") for folder in (tmp_path, tmp_path / "there"))
-        assert ours.verdict == theirs.verdict
-        assert ours.metrics == theirs.metrics
-        assert ours.provenance.files == theirs.provenance.files
+    for do, recipe in ((run, command), (lambda code: exec(code, {}), audit_code(str(data), settings))):  # noqa: S102
+        do(recipe)
+        for name in made["files"]:
+            size = Path(name).stat().st_size
+            assert size == pytest.approx((tmp_path / name).stat().st_size, rel=0.2)
+        if not settings["by"]:
+            ours, theirs = (ft.Audit.from_json(folder / "audit.json") for folder in (tmp_path, Path()))
+            assert ours.verdict == theirs.verdict
+            assert ours.metrics == theirs.metrics
+            for known in ("files", "rows", "columns", "positive", "seed", "strata_cuts"):
+                assert getattr(ours.provenance, known) == getattr(theirs.provenance, known)
+        for name in made["files"]:
+            Path(name).unlink()
 
 
 @pytest.mark.parametrize(
@@ -88,14 +95,17 @@ def test_scores_are_those_of_the_command_and_of_the_code(data, tmp_path, monkeyp
     file, column = ("repaired.csv", "score_repaired") if method == "repair" else ("scored.csv", "fair_score")
     ours = pl.read_csv(tmp_path / file)[column].to_numpy()
     assert file in made["files"]
+    if method != "repair":
+        for when in ("before", "after"):
+            assert ft.Audit.from_json(tmp_path / f"{when}.json").provenance.positive == "yes"
     recipe = (str(data), settings, chosen, curve["range"])
     run(take_commands(*recipe))
     np.testing.assert_allclose(pl.read_csv(file)[column].to_numpy(), ours, atol=1e-9)
-    names = {}
+    Path(file).unlink()
     with contextlib.suppress(ft.FairnessWarning), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(take_code(*recipe), names)  # noqa: S102 - what users are given
-    np.testing.assert_allclose(np.asarray(names["result"][column]), ours, atol=1e-9)
+        exec(take_code(*recipe), {})  # noqa: S102 - what users are given
+    np.testing.assert_allclose(pl.read_csv(file)[column].to_numpy(), ours, atol=1e-9)
     points = {(point["method"], point["amount"]): point for point in curve["points"]}
     assert points[method, 1.0]["rank_disparity"] < points[method, 0.0]["rank_disparity"]
     assert points[method, 0.0]["kept"] == pytest.approx(1.0)
@@ -112,7 +122,7 @@ def test_names_that_would_run_in_a_shell_or_in_python_are_quoted():
 
 def test_scores_beyond_0_and_1_are_repaired_within_their_range(data, tmp_path):
     people().with_columns(score=pl.col("score") * 600 + 250).write_csv(data)
-    settings = {**SETTINGS, **ROLES, "label": "", "thresholds": [], "action": "repair", "methods": ["repair"]}
+    settings = {**REPAIRED, "label": "", "pos_label": ""}
     job = {"path": str(data), "folder": str(tmp_path), "settings": settings}
     curve = worker.tradeoff(job, REPORT)
     assert curve["range"][0] >= 250
@@ -122,9 +132,6 @@ def test_scores_beyond_0_and_1_are_repaired_within_their_range(data, tmp_path):
     run(take_commands(*recipe))
     ours, theirs = (pl.read_csv(folder / "repaired.csv")["score_repaired"] for folder in (tmp_path, tmp_path / "there"))
     np.testing.assert_allclose(theirs, ours, atol=1e-9)
-
-
-REPAIRED = {**SETTINGS, **ROLES, "thresholds": [], "action": "repair", "methods": ["repair"]}
 
 
 def repair_curve(data, table, **changes):
@@ -167,6 +174,12 @@ def test_missing_scores_are_set_aside_and_counted_in_the_curve_and_stay_missing_
     worker.take({**job, "chosen": {"method": "repair", "amount": 1.0}, "range": curve["range"]}, REPORT)
     repaired = pl.read_parquet(data.parent / "repaired.parquet")["score_repaired"]
     assert repaired.is_null().to_list() == some.to_list()
+
+
+def test_scores_that_know_less_than_a_constant_keep_no_information():
+    labels = np.arange(400) % 2
+    held = HeldOutRows(ft.make_groups(np.arange(400) % 4 < 2), labels)
+    assert held.measure(np.where(labels, 0.2, 0.8), np.where(labels, 0.52, 0.5))["kept"] == 0.0
 
 
 CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import gammaincc, stdtrit
 from scipy.stats import beta, binomtest
 
 from fairtransport import metrics
@@ -11,14 +12,24 @@ from fairtransport.auditing._confidence_intervals import (
     METRICS,
     DisparityNorm,
     Stratum,
+    _gamma_tail,
     _sort_curves,
     confidence_distributions,
     joint_noise_floors,
+    largest_roots,
     make_norms,
 )
 from fairtransport.auditing._estimation import distribution_free_margins
 from fairtransport.auditing._evidence import coarsen
-from fairtransport.auditing.proportions import Estimate, Tally, area_under_curve, difference, ratio, share
+from fairtransport.auditing.proportions import (
+    Estimate,
+    Tally,
+    area_under_curve,
+    difference,
+    ratio,
+    share,
+    student_quantile,
+)
 from fairtransport.histograms import count_scores
 from fairtransport.transport.line import Sample, wasserstein
 
@@ -113,6 +124,31 @@ def test_intervals_contain_a_clear_disparity(target):
         assert high > exact[name] * 0.99
         assert high - low < 0.3 * exact[name]
         assert result.median == pytest.approx(exact[name], rel=0.05)
+
+
+def test_largest_roots_of_hyperbolas_with_and_without_limits():
+    # |d x + h| in the plane is sqrt(s^2 x^2 + 2 b x + c^2), whose roots are those of a quadratic equation.
+    rng = np.random.default_rng(0)
+    direction, noise, observed = np.array([1.0, 2.0]), rng.normal(size=(500, 2)) * 1.5, 1.7
+    slope, at_0 = float(np.linalg.norm(direction)), np.linalg.norm(noise, axis=1)
+    b = noise @ direction / slope**2
+    discriminant = b**2 + (observed**2 - at_0**2) / slope**2
+    exact = np.where(discriminant >= 0, np.maximum(np.sqrt(np.maximum(discriminant, 0)) - b, 0), 0)
+
+    def measure(at, index):
+        return np.linalg.norm(at[:, None] * direction + noise[index], axis=1)
+
+    roots = largest_roots(measure, observed, at_0, slope, 2)
+    assert measure(roots, np.arange(500))[roots > 0] == pytest.approx(observed, rel=1e-3)
+    near = np.abs(discriminant) < 1e-2  # where a function hardly reaches the value
+    assert roots[~near] == pytest.approx(exact[~near], abs=0.02)
+    for limit in np.quantile(roots, [0.3, 0.5, 0.9]):
+        above = largest_roots(measure, observed, at_0, slope, 2, above=limit)
+        below = largest_roots(measure, observed, at_0, slope, 2, below=limit)
+        for kept, sure in ((above > 0, roots > limit * 1.01), (below < np.inf, roots < limit * 0.99)):
+            assert np.all(kept[sure])
+        assert above[above > 0] == pytest.approx(roots[above > 0], abs=1e-12)
+        assert below[below < np.inf] == pytest.approx(roots[below < np.inf], abs=1e-12)
 
 
 def test_the_bias_is_corrected():
@@ -234,3 +270,13 @@ def test_figures_of_the_same_rows_share_their_draws():
     first = histograms.replicates(rng, 50)
     assert histograms.replicates(rng, 50) is first
     assert not np.array_equal(histograms.bootstrap(rng, 50)[0], first[0])
+
+
+def test_quantiles_and_tails_are_those_of_scipy():
+    for level in (0.6, 0.975, 0.9999):
+        for freedom in (3.0, 199.9, 200.0, 1234.5, 1e7):
+            assert student_quantile(freedom, level) == pytest.approx(stdtrit(freedom, level), rel=1e-7)
+    for shape in (0.3, 1.0, 2.5, 40.0, 900.0):
+        for value in shape + 1 + np.array([0.01, 1.0, 5.0, 40.0]) * np.sqrt(shape):
+            assert _gamma_tail(shape, float(value)) == pytest.approx(gammaincc(shape, value), rel=1e-7)
+        assert _gamma_tail(shape, shape) == 1.0  # no tail

@@ -191,7 +191,7 @@ def test_rates_from_too_few_rows_are_marked():
     assert (calibration.n_bins, calibration.compared) == (10, (0, 1))
     assert [len(one.bins) for one in calibration.groups] == [10, 10, 1]
     assert "?: too few rows for 10 bins, so not compared." in " ".join(str(result).split())
-    alone = audit_of(scores[:303], groups[:303], y_true=np.arange(303) % 2)
+    alone = audit_of(scores[:306], np.repeat(["a", "b"], [300, 6]), y_true=np.arange(306) % 2)
     assert not alone.error_rates[0].gaps["accuracy"].judged
     assert "; too few rows to judge" in alone.to_markdown()
 

@@ -1,7 +1,10 @@
 """Rounds, weight and settings that are chosen: on held-out rows, and by the size of the table."""
 
+import copy
+import pickle
 import re
 import warnings
+from dataclasses import replace
 
 import lightgbm
 import numpy as np
@@ -15,9 +18,10 @@ from fairtransport import FairnessWarning
 from fairtransport._sklearn import take_rows
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 from fairtransport.boosting._constants import COARSE_ROUND
-from fairtransport.boosting._libraries import library_of
-from fairtransport.boosting._settings import RoundSchedule
+from fairtransport.boosting._libraries import default_estimator, library_of
+from fairtransport.boosting._settings import GroupModels, PenaltySettings, RoundSchedule
 from fairtransport.boosting._training_data import TrainingData
+from fairtransport.criteria import DemographicParity
 from fairtransport.groups import make_groups
 from fairtransport.metrics import rank_disparity
 from fairtransport.training.outcome import HeldOutChange
@@ -82,6 +86,42 @@ def test_model_files_keep_the_plain_model(fair, small, tmp_path):
         )
     assert loaded.before_after_ == fair.before_after_
     fair.set_params(amount=1.0, spread="trained")
+
+
+def test_the_plain_model_is_trained_from_the_rows_of_fit_when_it_is_first_asked_for():
+    data = make_data(10_500)
+    model, eager = (TransportBoostingClassifier(parity_weight=1.0) for _ in range(2))
+    given = data.X.copy()
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(given, data.y, sensitive_features=data.group)
+        eager.fit(data.X, data.y, sensitive_features=data.group)
+    scores = model.predict_proba(data.X)
+    assert not {"initial_estimator_", "spread_"} & set(vars(model))
+    plain, spread = eager.initial_estimator_.predict_proba(data.X), eager.spread_
+    given[:] = 0.0  # the buffer of the next table
+    copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model))  # noqa: S301
+    for one in (model, *copies):
+        np.testing.assert_array_equal(one.initial_estimator_.predict_proba(data.X), plain)
+        np.testing.assert_array_equal(one.spread_, spread)
+        np.testing.assert_array_equal(one.predict_proba(data.X), scores)
+        assert not vars(one).get("_deferred")  # which refers to the rows
+    with pytest.raises(AttributeError, match="initial_estimator_"):
+        TransportBoostingClassifier().initial_estimator_  # noqa: B018
+
+
+@pytest.mark.parametrize("trees", [None, xgboost.XGBClassifier(n_jobs=1)], ids=["lightgbm", "xgboost"])
+def test_rows_count_for_their_group_where_features_of_a_large_table_tell_it(trees):
+    data = make_data(10_500)
+    rows = TrainingData(np.column_stack((data.X, data.group == "high")), data.y, make_groups(data.group))
+    library = library_of(default_estimator("classification") if trees is None else trees, "classification")
+    library = library.sized(rows, "auto", is_default=True)
+    penalty = PenaltySettings(DemographicParity(), "each_other", "auto", "standardized", smooth_groups=True)
+    everyone, none_held_out = np.arange(data.n), np.full(data.n, -1)
+    assert GroupModels(library, rows, penalty, none_held_out).probabilities(rows, everyone) is None
+    blind = replace(rows, X=data.X)
+    shares = GroupModels(library, blind, penalty, none_held_out).probabilities(blind, everyone)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-5)
+    assert 0.5 < shares[everyone, rows.groups.memberships[0]].mean() < 0.9
 
 
 def test_max_disparity_is_met_on_validation_rows_of_the_user(data, new_data):

@@ -134,6 +134,35 @@ def test_opens_without_messages_and_fits_the_screen(open_page, files, kind, widt
         assert page.seen.requests == [files[kind].as_uri()]
 
 
+@pytest.mark.parametrize("favourable", ["high", "low"])
+def test_groups_of_a_few_people_are_listed_without_figures(open_page, rows, tmp_path, favourable):
+    """Neither tables nor curves nor files nor what the mouse shows have anything of a group of 4 rows."""
+    scores, labels, groups = (each[1:] for each in rows)
+    audit = ft.audit(scores, labels, sensitive_features={"group": groups}, favourable=favourable, **QUICK)
+    at = audit.names.index("Five rows")
+    expected = WhatIf.of(audit.shown)
+    with open_page(audit.to_html(tmp_path / "page.html")) as page:
+        box = page.locator(f'#chips input[value="{at}"]')
+        for threshold, amount in ((0.5, 0.0), (0.3, 0.0), (0.3, 0.5)):
+            put(page, threshold=threshold, amount=amount)
+            page.click('[data-choose="all"]')
+            settle(page)
+            figures = page.locator(f'tr[data-group="{at}"] [data-cell]').all_inner_texts()
+            assert {text.strip() for text in figures} == {"\N{EN DASH}"}
+            assert (box.is_checked(), box.is_enabled()) == (False, False)
+            assert page.locator(f'path.curve[data-group="{at}"]').count() == 0
+            outcome = expected.at(threshold, amount)
+            assert strip(page, "disparity") == pytest.approx(outcome.disparity, abs=1e-9)
+            assert strip(page, "ratio") == pytest.approx(outcome.ratio.value, abs=1e-9)
+            assert "NaN" not in page.locator("main").inner_text()
+        page.hover('[data-chart="above"] .plot')
+        assert "Five rows" not in page.locator('[data-chart="above"] .readout').inner_text()
+        with page.expect_download() as download:
+            page.click('[data-save="live"]')
+        line = next(line for line in download.value.path().read_text().splitlines() if "Five rows" in line)
+        assert line == "Five rows,4,0.3,0.5,,,,"
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.35, 0.5, 0.7001, 1.0])
 @pytest.mark.parametrize("amount", [0.0, 0.37, 1.0])
 def test_sliders_show_what_python_computes(open_page, files, what_if, threshold, amount):

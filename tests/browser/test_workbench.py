@@ -69,6 +69,12 @@ def press(page, text):
     page.get_by_role("button", name=text, exact=True).first.click()
 
 
+def send(page, text):
+    """Press a button that starts a job, and wait for the page that has its progress, or its result."""
+    with page.expect_navigation(timeout=LONG):
+        press(page, text)
+
+
 def picture(page, name):
     """Take the picture of a page: wide, narrow and dark; at every width nothing sticks out."""
     for width in (390, 1280):
@@ -77,7 +83,7 @@ def picture(page, name):
         if IMAGES:
             page.evaluate(ELSEWHERE, HOME)
             page.evaluate("() => document.querySelector('iframe')?.scrollIntoView()")
-            page.wait_for_timeout(400)
+            page.wait_for_timeout(1500)  # until the frame is painted
         for scheme in ("dark", "light"):
             page.emulate_media(color_scheme=scheme)
             assert faint(page) == []
@@ -141,11 +147,16 @@ def test_from_upload_to_download(bench, open_bench, table):
         assert page.locator(".note li").count() == 3  # an identifier, a leak and a proxy
         page.check("input[name=drop][value=salary]")
         picture(page, "data")
+        page.uncheck("input[name=sensitive][value=sex]")
+        press(page, "Save and continue")
+        assert "at least one sensitive column" in page.inner_text("#error-sensitive")
+        page.wait_for_function("() => document.activeElement.name === 'sensitive'")
+        page.check("input[name=sensitive][value=sex]")
         press(page, "Save and continue")
 
         page.fill("#thresholds", "half")
         press(page, "Audit")
-        assert "Not a number or a share: half" in page.inner_text("#error-thresholds")
+        assert "Not a threshold of these scores: half" in page.inner_text("#error-thresholds")
         assert page.locator("#thresholds").input_value() == "half"  # nothing typed is lost
         assert page.evaluate("() => document.activeElement.id") == "thresholds"
         page.fill("#thresholds", "0.5, top 10%")
@@ -163,11 +174,11 @@ def test_from_upload_to_download(bench, open_bench, table):
 
         page.get_by_role("link", name="Choose").click()
         page.check("input[value=repair]")
-        press(page, "Start")
+        send(page, "Start")
         finished(page)
         page.check("input[value=train]")
         page.check("input[value=blind]")
-        press(page, "Start")
+        send(page, "Start")
         finished(page)
         assert page.locator(".curve h2").all_inner_texts() == [
             "Repair the scores of the file",
@@ -182,7 +193,7 @@ def test_from_upload_to_download(bench, open_bench, table):
         assert after < before
         picture(page, "choose")
         press(page.locator("#curve-repair"), "Take this one away")
-        press(page, "Make the files")
+        send(page, "Make the files")
         finished(page)
         page.frame_locator("iframe").locator("h1").wait_for(timeout=LONG)
         picture(page, "take")
@@ -194,7 +205,7 @@ def test_from_upload_to_download(bench, open_bench, table):
         press(page, "Copy")
         assert page.evaluate("() => navigator.clipboard.readText()").startswith("fairtransport repair ")
         name = page.url.split("/")[-2]
-        assert len(page.seen.messages) == 1  # the form with a wrong threshold, status 422
+        assert len(page.seen.messages) == 2  # the forms without groups and with a wrong threshold, status 422
 
     stored = json.loads((bench[0].projects.home / name / "project.json").read_text())
     assert "F" not in json.dumps(stored["settings"]).replace("False", "")  # roles and settings, no row
@@ -203,13 +214,16 @@ def test_from_upload_to_download(bench, open_bench, table):
         page.goto(f"{bench[1]}p/{name}/take")
         finished(page)
         assert page.locator(".verdict").count() == 2
+        page.get_by_role("link", name="Choose").click()
+        assert "point=5" in page.locator("#curve-repair svg a[aria-current]").get_attribute("href")
         page.get_by_role("link", name="Audit", exact=True).click()
         assert page.locator("#thresholds").input_value() == "0.5, top 10%"
 
 
-def test_adult_is_audited_in_three_clicks_and_back_returns(open_bench):
+@pytest.mark.parametrize(("shipped", "action"), [("adult", "repair"), ("german", "train"), ("communities", "repair")])
+def test_shipped_data_sets_are_audited_in_three_clicks_back_returns_and_files_are_taken(open_bench, shipped, action):
     with open_bench() as page:
-        page.click("button[value=adult]")
+        page.click(f"button[value={shipped}]")
         page.wait_for_selector("form.settings", timeout=LONG)
         press(page, "Save and continue")
         press(page, "Audit")
@@ -218,6 +232,24 @@ def test_adult_is_audited_in_three_clicks_and_back_returns(open_bench):
         page.wait_for_selector("h1")
         page.go_forward()
         page.wait_for_selector(".verdict")
+        page.get_by_role("link", name="Choose").click()
+        page.check(f"input[value={action}]")
+        send(page, "Start")
+        page.locator("summary").first.click()
+        page.fill("#min_size", "25")  # typed while the job runs, and the field has not been left when it ends
+        finished(page)
+        page.wait_for_selector(".curve")
+        assert page.locator("#min_size").input_value() == "25"
+        assert page.locator(".curve .note").count() == 1  # settings have changed since
+        press(page, "Take this one away")
+        send(page, "Make the files")
+        finished(page)
+        assert page.locator(".verdict").count() == 2
+        with page.expect_download() as download:
+            page.get_by_role("link", name="File with").click()
+        made = pl.read_parquet(download.value.path())
+        assert made.columns[-1] == ("score_repaired" if action == "repair" else "fair_score")
+        assert made[made.columns[-1]].null_count() == 0
 
 
 def pay_table():
@@ -256,13 +288,13 @@ def test_other_formats_and_numbers_to_predict_from_upload_to_download(open_bench
             page.locator("summary").first.click()
             page.select_option("#criterion", "equalized_odds")
             page.check("input[name=strata][value=region]")
-        press(page, "Start")
+        send(page, "Start")
         finished(page)
         assert page.locator("section.error").count() == 0
         heads = page.locator(".curve caption + thead").first.inner_text()
         assert ("Missed positives" in heads) == (ending != "feather")
         press(page, "Take this one away")
-        press(page, "Make the files")
+        send(page, "Make the files")
         finished(page)
         assert page.locator(".verdict").count() == 2
         with page.expect_download() as download:
@@ -310,14 +342,14 @@ def test_two_million_rows_are_audited_and_repaired_where_they_are_in_bounded_mem
 
 
 def test_training_survives_a_reload_is_seen_by_two_tabs_and_can_be_cancelled(open_bench, tmp_path):
-    people(400_000).drop("score", "salary").write_parquet(tmp_path / "many.parquet")  # takes longer than the clicks
+    people(1_500_000).drop("score", "salary").write_parquet(tmp_path / "many.parquet")  # takes longer than the clicks
     with open_bench() as page:
         page.fill("#path", str(tmp_path / "many.parquet"))
         press(page, "Open")
         page.wait_for_selector("form.settings", timeout=LONG)
         press(page, "Save and continue")
         assert page.url.endswith("/choose")
-        press(page, "Start")
+        send(page, "Start")
         page.wait_for_function("() => document.querySelector('#job progress').value > 0.1", timeout=LONG)
         page.reload()
         assert page.locator("#job progress").evaluate("(bar) => bar.value") > 0.1
@@ -331,6 +363,21 @@ def test_training_survives_a_reload_is_seen_by_two_tabs_and_can_be_cancelled(ope
         assert "Cancelled" in page.inner_text("main")
         assert page.locator(".curve").count() == 0
         assert page.locator("input[value=aware]").is_checked()
+
+
+def test_a_server_that_does_not_answer_is_said_and_asked_again(bench, open_bench, table):
+    with open_bench(expect_messages=True) as page:
+        page.fill("#path", str(table))
+        press(page, "Open")
+        page.wait_for_selector("form.settings", timeout=LONG)
+        job = bench[0].projects.open[page.url.split("/")[-2]].job
+        job.running = True
+        page.route("**/job", lambda route: route.abort())
+        page.reload()
+        page.get_by_text("The workbench does not answer").wait_for(timeout=LONG)
+        job.running = False
+        page.unroute("**/job")
+        finished(page)
 
 
 def test_hostile_names_are_text_everywhere(open_bench, tmp_path):

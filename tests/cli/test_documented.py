@@ -128,14 +128,24 @@ def test_documented_command_runs(command, here, quick_paper, monkeypatch):
         assert output == "-" or Path(output).exists(), output
 
 
+def run_python(page, names):
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(block, page, "exec"), names)  # noqa: S102 - our own text
+    return names
+
+
 def test_documented_python_runs(here):
-    (block,) = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "commands.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    names = {"table": pl.read_csv("new.csv")}
-    exec(compile(block, "commands.md", "exec"), names)  # noqa: S102 - our own text
+    names = run_python("commands.md", {"table": pl.read_csv("new.csv")})
     assert names["scores"].shape == (240,)
     assert np.ptp(names["scores"]) > 0.1
+
+
+def test_documented_python_of_tables_runs(here):
+    names = run_python("tables.md", {"frame": pl.read_parquet("old.parquet")})
+    assert sum(group.rows for group in names["audit"].groups) == 240
+    assert names["repaired"].height == 240
+    assert "JOIN" in names["query"]
+    assert Path("repair.parquet").exists()
 
 
 @pytest.mark.parametrize("name", sorted({name for _, name in mentioned()}))

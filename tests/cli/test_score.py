@@ -186,3 +186,13 @@ def test_decisions(run, here):
     assert written["hire"].to_list() == (written["p"] > 0.4).cast(int).to_list()
     assert 0 < written["hire"].sum() < 200
     assert f"200 of 200 rows have a score. {written['hire'].sum()} have a positive decision." in result.stdout
+
+
+def test_the_decimal_comma_of_training_is_read_again(run, here, raw_people):
+    table = raw_people(240).with_columns(pl.col("hours").cast(pl.String).str.replace(".", ",", literal=True))
+    table.write_csv("comma.csv", separator=";")
+    train = ("train", "comma.csv", "--label", "hired", "--sensitive", "sex", "--method", "lr", "--out", "comma.ft")
+    assert run(*train, "--decimal", ",").exit_code == 0
+    result = run("score", "comma.ft", "comma.csv", "--out", "scored.csv")
+    assert result.exit_code == 0, result.output
+    assert pl.read_csv("scored.csv")["score"].null_count() == 0

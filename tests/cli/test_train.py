@@ -85,6 +85,8 @@ def test_the_best_method_at_a_limit_is_chosen(run, here, aware, base):
     shown = call(run, *options, "--force", method="auto").stdout
     said = f"Lowest error at this disparity, of {', '.join(names)}: {model.chosen_}."
     assert said in " ".join(shown.split())
+    above = summary["held_out"]["figures"][summary["method"]]["pairwise_disparity"] > float(limit)
+    assert (f"above --max-disparity {limit}" in shown) == above
     refused = call(run, method="auto")
     assert refused.exit_code == 64
     assert "give --max-disparity" in refused.stderr
@@ -296,6 +298,18 @@ def test_large_files_are_not_read_into_memory_and_it_is_said(run, many, on_disk)
     assert ft.load("model.ft").score_rows(pl.read_parquet("many.parquet")).scores.shape == (9_000,)
 
 
+def test_blind_repair_of_a_large_file(run, many, on_disk):
+    many["method"], options = "blind-repair", ("--base", "linear")
+    summary = summary_of(call(run, "--json", *options, **many))
+    assert summary["rows_in"] == "files"
+    assert summary["group_model"]["n_rows"] == summary["rows"] - sum(summary["set_aside"].values())
+    figures = summary["held_out"]["figures"]
+    assert figures["blind-repair"]["rank_disparity"] < 0.7 * figures["lr"]["rank_disparity"]
+    assert "Rows stayed in their files" in call(run, *options, "--force", **many).stdout
+    result = call(run, *options, "--checkpoint", "steps", "--force", **many)
+    assert "--checkpoint cannot be combined with --method blind-repair" in result.output
+
+
 def test_the_plain_model_of_a_large_file_is_that_of_rows_in_memory(run, many, on_disk, monkeypatch):
     found = [summary_of(call(run, "--json", "--test", "many.parquet", "--force", **many))]
     monkeypatch.setattr(ft.linear.table_training, "MOST_IN_MEMORY", 50_000_000)
@@ -313,6 +327,7 @@ def test_the_plain_model_of_a_large_file_is_that_of_rows_in_memory(run, many, on
     [
         (("--engine", "dask://127.0.0.1:1"), "No Dask scheduler answers at 127.0.0.1:1"),
         (("--engine", "ray"), "--engine must be dask://HOST:PORT or spark"),
+        (("--engine", "spark", "--method", "blind-repair"), "blind-repair with --base linear"),
         (("--engine", "spark", "--null", "?"), "--engine cannot be combined with --null"),
         (("--engine", "spark", "--format", "jsonl"), "--engine takes CSV and Parquet files"),
     ],

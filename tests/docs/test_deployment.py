@@ -1,10 +1,9 @@
-"""The page on production runs from top to bottom, with a broker and a port of its own."""
+"""The page on production runs from top to bottom, with a broker of its own."""
 
 import json
 
 import polars as pl
 import pytest
-from tests.processes import free_port
 from tests.stream.kafka_world import broker
 
 from .pages import DOCS, blocks, run_page
@@ -22,12 +21,9 @@ def test_page_on_production(tmp_path, monkeypatch):
     work = tmp_path / "work"
     work.mkdir()
     with broker("rows=2", "scored=2", "rejected=1") as brokers:
-        page.write_text(text.replace("localhost:9092", brokers).replace("8765", str(free_port())), encoding="utf-8")
+        page.write_text(text.replace("localhost:9092", brokers), encoding="utf-8")
         ran, compared = run_page(page, work, monkeypatch)
     assert (ran, compared) == (len(blocks(page)) - 1, 1)
-    assert json.loads((work / "ready.json").read_text())["ready"] is True
-    (row,) = json.loads((work / "answer.json").read_text())["scores"]
-    assert 0 < row < 1
     assert pl.read_csv(work / "scored.csv")["score"].is_between(0, 1).all()
     journal = [json.loads(line) for line in (work / "run" / "journal.jsonl").read_text().splitlines()]
     assert sum(entry["lines"] for entry in journal) == 401

@@ -1,18 +1,23 @@
 """Training on real clusters: the model of rows in memory, whatever the partitions; a worker may die."""
 
+import gc
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import dask.dataframe as dd
 import numpy as np
 import pytest
+from distributed import Client
 from sklearn.linear_model import LogisticRegression
 from tests.linear.test_fit_table import COLUMNS, FEATURES, in_memory, rows
 from tests.tabular.test_blind_tables import applicants, fitted
 
 import fairtransport as ft
-from fairtransport.linear import table_training
+from fairtransport.linear import table_predictions, table_training
 
 pytestmark = [
     pytest.mark.engines,
@@ -33,8 +38,28 @@ def expected(table):
     return in_memory(ft.TransportClassifier(**OPTIONS), table).predict_proba(table[FEATURES])[:, 1]
 
 
+@pytest.fixture(autouse=True)
+def on_workers(monkeypatch):
+    """Make every table too large for memory."""
+    monkeypatch.setattr(table_training, "MOST_IN_MEMORY", 0)
+
+
 def weights(model):
     return np.append(model.coef_, model.intercept_)
+
+
+@pytest.mark.usefixtures("dask_client")
+def test_small_tables_have_the_model_of_rows_in_memory(spark, table, monkeypatch):
+    monkeypatch.setattr(table_training, "MOST_IN_MEMORY", 50_000_000)
+    expected = in_memory(ft.TransportClassifier(), table, strata="s").predict_proba(table[FEATURES])
+    on_spark = spark.createDataFrame(table)
+    for given in (dd.from_pandas(table, npartitions=3), dd.from_pandas(table, npartitions=1), on_spark.repartition(3)):
+        model = ft.TransportClassifier().fit_table(given, **COLUMNS, strata="s")
+        assert model.predict_proba(table[FEATURES]) == pytest.approx(expected, abs=1e-9)
+    raw = ft.tabular.TableModel(ft.TransportClassifier(), label="y", sensitive_features=["g"], drop=["r", "w", "k"])
+    expected = raw.fit(table).score_rows(table).scores
+    for given in (dd.from_pandas(table, npartitions=3), on_spark):
+        assert raw.fit_table(given).score_rows(table).scores == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.usefixtures("dask_client")
@@ -72,12 +97,19 @@ def test_a_dead_dask_worker_does_not_change_the_model(table, dask_client, tmp_pa
 
 
 @pytest.mark.usefixtures("dask_client")
-def test_bad_partitions_are_named(table):
+def test_bad_partitions_are_named(table, tmp_path):
     """A column that is empty in one partition, of another type in another one, or without a label."""
     last = table.index >= 9_000
     bad = dd.from_pandas(table.assign(y=table["y"].where(~last)), npartitions=4)
     with pytest.raises(ValueError, match=r"'y' \(label\) is missing in 3,000 of 12,000"):
         ft.TransportClassifier(**OPTIONS).fit_table(bad, **COLUMNS)
+    for number, part in enumerate((table[~last], table[last].drop(columns="x1"))):
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    with pytest.raises(ValueError, match="Not all parts of the table have columns 'x0', 'x1'"):
+        ft.TransportClassifier(**OPTIONS).fit_table(dd.read_parquet(tmp_path), **COLUMNS)
+    model = ft.tabular.TableModel(ft.TransportClassifier(**OPTIONS), label="y", sensitive_features=["g"])
+    with pytest.raises(ValueError, match="The table has no rows"):
+        model.fit_table(dd.from_pandas(table[:0], npartitions=1))
     parts = [dd.from_pandas(part, npartitions=1) for part in (table[~last], table[last].assign(g="z"), table[:0])]
     model = ft.TransportClassifier(**OPTIONS).fit_table(dd.concat(parts), **COLUMNS)
     assert model.group_sizes_.tolist()[-1] == 3_000
@@ -136,7 +168,7 @@ def test_adult_on_both_clusters(spark, dask_client, tmp_path):
 def test_blind_repair_on_both_clusters(spark, dask_client, tmp_path, monkeypatch):
     """The model of files, whatever the partitions; its scores are added lazily, also to a part without rows."""
     table = applicants(1_200)
-    monkeypatch.setattr(table_training, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(table_predictions, "_MOST_BOXES", 300)
     estimator = ft.BlindRepairClassifier(LogisticRegression(), slack=0.02)
     expected = fitted(table, tmp_path / "rows", estimator).score_rows(table).scores
     model = ft.tabular.TableModel(estimator, label="y", sensitive_features=["g"], drop=["pay"])
@@ -153,6 +185,50 @@ def test_blind_repair_on_both_clusters(spark, dask_client, tmp_path, monkeypatch
     assert len(scored) == len(table)
     with pytest.raises(ValueError, match="no column 'b', which the model needs"):
         model.score_table(on_spark.drop("b"))
+
+
+def test_an_interrupted_reading_leaves_nothing_unread(table, dask_client, caplog):
+    """Ctrl-C while workers read; tasks whose exceptions nobody has read report it when they are collected."""
+
+    def slowly(part):
+        time.sleep(1.0)
+        return part
+
+    slow = dd.from_pandas(table, npartitions=4).map_partitions(slowly, meta=table)
+    with Client(dask_client.scheduler.address):
+        threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            ft.TransportClassifier(**OPTIONS).fit_table(slow, **COLUMNS)
+    gc.collect()
+    time.sleep(0.1)
+    assert [record.name for record in caplog.records if record.name == "asyncio"] == []
+
+
+@pytest.mark.parametrize("engine", ["dask", "spark"])
+def test_a_stopped_command_says_so_in_one_line(engine, table, dask_client, tmp_path):
+    """All its processes get the signal, Java too; the checkpoint stays."""
+    table.drop(columns=["r", "w", "k"]).to_parquet(tmp_path / "rows.parquet")
+    program = """
+from fairtransport.cli import main
+from fairtransport.linear import table_training
+table_training.MOST_IN_MEMORY = 0
+main()
+"""
+    address = dask_client.scheduler.address.replace("tcp", "dask") if engine == "dask" else "spark"
+    options = f"--label y --sensitive g --method cot --out model.ft --engine {address} --checkpoint steps".split()
+    command = subprocess.Popen(
+        [sys.executable, "-c", program, "train", "rows.parquet", *options],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    steps = tmp_path / "steps"
+    while command.poll() is None and not (steps.exists() and steps.stat().st_size > 1_000):
+        time.sleep(0.05)
+    os.killpg(command.pid, signal.SIGTERM)
+    _, said = command.communicate(timeout=60)
+    assert command.returncode == 128 + signal.SIGTERM, said
+    assert said.splitlines()[-1] == "stopped"
+    assert not [line for line in said.splitlines() if "Traceback" in line or "Error" in line]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["rows.parquet", "steps"]
 
 
 def test_a_worker_without_the_package_is_reported(table, dask_client, monkeypatch):

@@ -128,3 +128,21 @@ def test_bad_input_is_refused_without_a_score_in_the_message(scores, options, me
     with pytest.raises(ValueError, match=message) as caught:
         rank_disparity(scores, sensitive_features=make_groups(["a", "b"]), **options)
     assert str(CANARY) not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["probabilities", "ties", "signed", "wide", "with zeros"])
+def test_many_scores_of_two_groups_are_ranked_in_one_pass(kind):
+    """The integers that are sorted in place of scores lose nothing, signed zeros are ties."""
+    rng = np.random.default_rng(0)
+    scores, group = rng.random(150_000), rng.integers(2, size=150_000)
+    scores += 0.1 * group
+    change = {
+        "ties": lambda s: np.round(s, 2), "signed": lambda s: s - 0.5, "wide": lambda s: np.exp(80.0 * s),
+        "with zeros": lambda s: np.where(s < 0.3, np.copysign(0.0, 0.15 - s), s),
+    }  # fmt: skip
+    scores = change.get(kind, lambda s: s)(scores)
+    one = rank_disparity(scores, sensitive_features=group)
+    other = rank_disparity(scores, sensitive_features=group, sample_weight=np.ones(group.size))
+    levels = (rankdata(scores) - 0.5) / scores.size
+    assert one == pytest.approx(other, rel=1e-12)
+    assert one == pytest.approx(wasserstein_distance(levels[group == 0], levels[group == 1]), rel=1e-9)

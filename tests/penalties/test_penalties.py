@@ -11,7 +11,7 @@ from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
-from fairtransport.transport.line import histogram_slices
+from fairtransport.transport.kernels.binned import slices_and_levels
 from fairtransport.transport.regularizers import get_regularizer
 
 SCALES = ["standardized", "score"]
@@ -138,7 +138,8 @@ def test_histograms_agree_with_rows(kind, scale):
     for n_bins in (8, 512):
         edges = np.linspace(0.0, 1.0, n_bins + 1)
         masses = np.array([np.histogram(scores[cell], edges)[0] for cell in comparisons.cells], dtype=float)
-        slices = histogram_slices(masses, edges, 100)
+        slices, levels = np.zeros((len(masses), 100)), np.zeros((len(masses), n_bins + 1))
+        slices_and_levels(masses, edges, slices, levels)
         terms = make_penalty(kind, scale=scale).slice_terms(slices, masses.sum(axis=1), comparisons)
         errors.append(np.abs(terms.distances - rows.distances).max())
     assert errors[1] < min(0.002, errors[0])

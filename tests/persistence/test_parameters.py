@@ -226,6 +226,26 @@ def test_columns_of_every_kind_come_back(columns, remainder):
     assert np.array_equal(again.transform(frame), model.transform(frame))
 
 
+def test_a_repaired_pipeline_that_selects_columns_by_a_function_comes_back():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"hours": rng.normal(size=200), "job": rng.choice(["office", "field"], 200)})
+    y, groups = rng.integers(2, size=200), np.repeat(["a", "b"], 100)
+    encode = ColumnTransformer(
+        [
+            ("words", OneHotEncoder(sparse_output=False), ["job"]),
+            ("numbers", StandardScaler(), make_column_selector(dtype_include=float)),
+        ]
+    )
+    steps = make_pipeline(make_pipeline(encode), LogisticRegression())
+    model = ft.QuantileRepairClassifier(steps).fit(frame, y, sensitive_features=groups)
+    again = unpack_model(pack_model(model)[0])
+    expected = model.predict_proba(frame, sensitive_features=groups)
+    assert np.array_equal(again.estimator_.predict_proba(frame), model.estimator_.predict_proba(frame))
+    assert np.abs(again.predict_proba(frame, sensitive_features=groups) - expected).max() < 0.05
+    assert callable(model.estimator.steps[0][1].steps[0][1].transformers[1][2])  # the model itself keeps it
+    again.set_params(amount=0.5).fit(frame, y, sensitive_features=groups)
+
+
 def pipeline_of(*steps):
     items = [{"$": "tuple", "items": [f"s{number}", step]} for number, step in enumerate(steps)]
     return {"$": "object", "class": "sklearn.pipeline.Pipeline", "params": {"steps": items}, "fitted": {}}

@@ -112,7 +112,7 @@ class Shown(NamedTuple):
         data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
         asked = next(one for one in data["audits"][0]["asked"] if one["threshold"] == data["threshold"])
         parts = audit.to_dict(), str(audit), markdown, html
-        return cls(audit, *parts, markdown_tables(markdown), page_tables(html), asked)
+        return cls(audit.shown, *parts, markdown_tables(markdown), page_tables(html), asked)
 
     @property
     def metrics(self):
@@ -129,6 +129,8 @@ def test_every_number_is_the_same_text_wherever_it_is_shown(audit):
     shown = Shown.of(audit)
     check_sentences(shown)
     check_tables(shown)
+    if any(group.withheld for group in audit.groups):  # tests of withheld figures have what is left of the others
+        return
     check_rates(shown)
     check_distances(shown)
     if audit.error_rates:

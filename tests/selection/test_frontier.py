@@ -583,6 +583,13 @@ def test_ctrl_c_stops_the_compiled_loops(n_jobs):
     assert threading.active_count() == before
 
 
+def test_warnings_of_the_package_name_the_line_of_the_caller():
+    groups = np.where(np.arange(len(G)) < 12, "few", G)
+    with pytest.warns(ft.FairnessWarning) as caught:
+        ft.frontier(REPAIR, X, Y, sensitive_features=groups, amounts=[1], cv=2, random_state=0)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_convergence_warnings_are_issued_once():
     with pytest.warns(ConvergenceWarning, match=r"did not settle \(One of 4 such warnings.\)") as caught:
         curve = frontier(Shrinking(warn_at=3.0), cv=4, parity_weights=[0, 3])

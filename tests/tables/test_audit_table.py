@@ -254,3 +254,20 @@ def test_equalized_odds_and_pooled_groups():
     for one in found.regression.groups:
         other = exact.regression.groups[names.index(one.name)]
         assert one.figures["mae"].value == pytest.approx(other.figures["mae"].value)
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), ("1", "2")])
+def test_a_path_is_audited_as_its_rows_with_the_origin(tmp_path, labels):
+    columns = columns_of_scores(500)
+    table = pd.DataFrame({**columns, "y": np.asarray(labels)[np.asarray(columns["y"], dtype=int)]})
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    roles = {"score": "s", "sensitive_features": ["race"], "label": "y", "pos_label": labels[1], **QUICK}
+    read, path = pd.read_csv(tmp_path / "scores.csv", dtype={"y": str}), tmp_path / "scores.csv"
+    for more in ({"strata": "region"}, {"by": "region"}):
+        found, rows = ft.audit_table(path, **roles, **more), ft.audit_table(read, **roles, **more)
+        found, rows = (getattr(one, "overall", one) for one in (found, rows))
+        assert found.metrics == rows.metrics
+        assert (found.verdict.sentence, found.provenance.positive) == (rows.verdict.sentence, labels[1])
+        assert (found.provenance.files[0].name, found.provenance.rows, found.provenance.seed) == ("scores.csv", 500, 0)
+    with ft.tables.open_files(path) as file:
+        assert ft.audit_table(file, **roles).metrics == rows.metrics

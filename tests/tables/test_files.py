@@ -225,6 +225,10 @@ def hole(data):
         ("x.csv", f"s,g\n0.5,{CANARY * 400_000}\n", r"x\.csv, line 2: the line is longer than 2,000,000 bytes"),
         ("x.csv", CANARY * 400_000, "its first line does not end within 2,000,000 bytes"),
         ("x.csv", f"PK\0\0{CANARY}", "is not a CSV file: it contains zero bytes"),
+        *(
+            ("x.csv", f"{start}\n{CANARY}\n</html>\n", r"x\.csv is not a CSV file but (a web page|XML|a PDF); export")
+            for start in ("\n <!DOCTYPE html>", "<HTML lang='en'>,g", "<?xml version='1.0'?>", "%PDF-1.7")
+        ),
         ("x.csv", "\n \n", "has only empty lines"),
         ("x.csv", f"{CANARY * 40_000},s\n1,1\n", "has no column 's'"),
         ("x.csv", "s,g\n", "The table has no rows"),

@@ -16,11 +16,12 @@ from sklearn.preprocessing import StandardScaler
 from tests.tabular.test_fit_table import write
 
 import fairtransport as ft
-from fairtransport.linear import table_training
+from fairtransport.linear import table_predictions, table_training
+from fairtransport.linear._partitions import Grid, PredictionCounts
 from fairtransport.linear.table_predictions import predict_parts
 from fairtransport.linear.table_training import TableColumns, opened
 from fairtransport.repair import BlindRepair
-from fairtransport.tabular import TableModel, partitioned_training
+from fairtransport.tabular import TableModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 NUMBERS = ["a", "b", "c"]
@@ -100,14 +101,18 @@ def test_the_map_is_that_of_the_same_models_in_memory(table, tmp_path):
     assert again == pytest.approx(found.score_rows(table).scores, abs=1e-12)
 
 
-def test_files_and_the_order_of_rows_do_not_matter(table, tmp_path):
+@pytest.mark.parametrize("most", [1 << 16, 300])
+def test_files_and_the_order_of_rows_do_not_matter(table, tmp_path, monkeypatch, most):
+    monkeypatch.setattr(table_predictions, "_MOST_BOXES", most)
     estimator = ft.BlindRepairClassifier(LogisticRegression(), slack=0.01)
     one = fitted(table, tmp_path / "one", estimator, 1).score_rows(table).scores
     mixed = fitted(table.sample(frac=1.0, random_state=1), tmp_path / "many", estimator, 5).score_rows(table).scores
     assert mixed == pytest.approx(one, abs=1e-9)
 
 
-def test_a_regressor_and_strata(table, tmp_path):
+@pytest.mark.parametrize("most", [1 << 16, 600])
+def test_a_regressor_and_strata(table, tmp_path, monkeypatch, most):
+    monkeypatch.setattr(table_predictions, "_MOST_BOXES", most)
     estimator = ft.BlindRepairRegressor(LinearRegression(), slack=0.02)
     model = TableModel(estimator, label="pay", sensitive_features=["g"], strata=["job"], drop=["y"])
     found = model.fit_table(write(table, tmp_path, 2))
@@ -122,13 +127,51 @@ def test_a_regressor_and_strata(table, tmp_path):
         assert after < 0.4 * before
 
 
-def test_a_large_table_sends_the_predictions_of_a_sample(table, tmp_path, monkeypatch):
-    monkeypatch.setattr(partitioned_training, "_MAP_ROWS", 600)
-    monkeypatch.setattr("fairtransport.linear.table_predictions._CELL_ROWS", 100)
-    found = fitted(table, tmp_path, ft.BlindRepairClassifier(LogisticRegression(), slack=0.02))
-    assert 500 < found.estimator_.report_.n_rows < 700
-    scores = found.score_rows(table).scores
-    assert ft.metrics.pairwise_disparity(scores, sensitive_features=table["g"]) < 0.08
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_large_table_sends_counts_of_predictions(tmp_path, monkeypatch, n_groups):
+    """More boxes bring the map nearer to that of all rows; held-out figures are those of rows."""
+    table, found = applicants(n_groups=n_groups), []
+    for most in (60, 1000, 1 << 16):
+        monkeypatch.setattr(table_predictions, "_MOST_BOXES", most)
+        model = fitted(table, tmp_path, ft.BlindRepairClassifier(LogisticRegression(), slack=0.02))
+        found.append((model.score_rows(table).scores, model.estimator_.report_))
+    (few, one), (some, two), (whole, report) = found
+    assert np.abs(some - whole).mean() < min(2e-2, 0.5 * np.abs(few - whole).mean())
+    assert one.n_rows == two.n_rows == report.n_rows == len(table)
+    assert two.noise_floor == pytest.approx(report.noise_floor, rel=0.1)
+    assert two.disparity == pytest.approx(report.disparity, abs=report.noise_floor)
+    assert two.information_kept == pytest.approx(report.information_kept, abs=0.03)
+    assert two.calibration_error == pytest.approx(report.calibration_error, abs=0.03)
+
+
+def test_outcomes_of_boxes_keep_mean_and_variance():
+    y = np.random.default_rng(1).normal(3.0, size=(200, 50))
+    columns = np.full(200, 50), np.full(200, 25.0), y.sum(axis=1), (y**2).sum(axis=1)
+    boxes = PredictionCounts(np.zeros((200, 2), np.int32), np.column_stack(columns), 1 << 16)
+    _, means, counts, _ = table_predictions._in_halves(boxes)
+    mean = np.average(means[:, -2], weights=counts)
+    assert mean == pytest.approx(y.mean(), abs=1e-9)
+    assert np.average((means[:, -2] - mean) ** 2, weights=counts) == pytest.approx(y.var(), abs=1e-9)
+
+
+@pytest.mark.parametrize("n_axes", [0, 2, 12])
+def test_boxes_and_sums_do_not_depend_on_parts(n_axes):
+    """Whatever is added to what; values are multiples of a power of two."""
+    rng = np.random.default_rng(0)
+    values, cells = np.rint(1024 * rng.normal(size=(3_000, n_axes + 2))) / 1024.0, rng.integers(3, size=3_000)
+    grid = Grid(np.array([0, 1, 1]), np.zeros(n_axes), 100.0 * np.eye(n_axes), 200)
+    totals = []
+    for n_parts in (1, 2, 7, 3_000):
+        parts = np.array_split(rng.permutation(3_000), n_parts)
+        totals.append(sum((grid.counted(cells[p], np.ones(p.size), values[p]) for p in parts[1:]),
+                          grid.counted(cells[parts[0]], np.ones(parts[0].size), values[parts[0]])))  # fmt: skip
+    for total in totals:
+        assert np.array_equal(total.boxes, totals[0].boxes)
+        assert np.array_equal(total.sums, totals[0].sums)
+    assert len(total.boxes) <= 200
+    assert total.sums[:, 0].sum() == 3_000
+    assert total.sums[:, 1:].sum(axis=0) == pytest.approx(values.sum(axis=0), abs=1e-9)
+    assert {*total.boxes[:, 0]} == {0, 1}
 
 
 def test_few_rows_are_predicted_by_models_that_have_not_seen_them(tmp_path):
@@ -142,7 +185,7 @@ def test_few_rows_are_predicted_by_models_that_have_not_seen_them(tmp_path):
         columns = TableColumns(tuple(names), "y", ("g",))
         found = predict_parts(
             source, columns, estimator=LogisticRegression(C=100.0), group_estimator=None, groups=ft.GroupPolicy(),
-            criterion="demographic_parity", most_rows=10_000, owner="test",
+            criterion="demographic_parity", owner="test",
         )  # fmt: skip
     seen = found.model.predict_proba(table[names])[:, 1]
     assert log_loss(table["y"], seen) < np.log(2) - 0.01

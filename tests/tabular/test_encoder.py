@@ -247,3 +247,14 @@ def test_decimal_comma():
     encoder = TableEncoder(decimal=",").fit({"x": [f"{k},5" for k in range(30)] * 2})
     plan = encoder.plans_[0]
     assert (plan.kind, plan.centre.tolist()) == ("number", [15.0])
+
+
+def test_a_decimal_comma_that_is_not_read_is_named():
+    left_out = TableEncoder().fit({"x": [f"{k},25" for k in range(60)], "y": [0.5, 1.5] * 30}).left_out_
+    assert "decimal comma" in left_out["x"]
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_identifiers_are_not_taken_for_numbers_with_a_decimal_comma(decimal):
+    table = {"id": [f"{k:06d}" for k in range(60)], "y": [0.5, 1.5] * 30}
+    assert TableEncoder(decimal=decimal).fit(table).left_out_ == {"id": "almost every row has a text of its own"}

@@ -160,6 +160,7 @@ def test_wrong_tables_raise_without_anyones_value(blind, repaired):
 
 def test_a_split_keeps_the_shares_of_groups_and_labels():
     frame = raw_people(2000)
+    assert [len(part) for part in split_table(frame, 0.25, label=None, sensitive_features=[])] == [1500, 500]
     train, held_out = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=1)
     assert set(train["person"]) | set(held_out["person"]) == set(frame["person"])
     assert train.height + held_out.height == 2000

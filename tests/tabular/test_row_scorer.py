@@ -181,7 +181,7 @@ def test_cells_of_another_kind_have_a_reason_and_unseen_ones_are_counted():
     flag = int(rows["member"][0])
     rows["member"][4:] = [flag, float(flag), str(flag), str(bool(flag)).upper()]
     result = scorer.score_rows(rows)
-    assert result.reasons == {1: "column 'age' is not a number", 2: "column 'day' is not a date"}
+    assert result.reasons == {1: "column 'age' is not a number", 2: "column 'day' is not a date such as 2024-12-31"}
     assert [reason.kind for reason in result.reasons.values()] == ["not a number", "not readable"]
     assert (result.counts, result.replaced["unseen category", "job"].tolist()) == ({"unseen category": {"job": 1}}, [3])
     assert len({*result.scores[[0, 4, 5, 6, 7]]}) == 1  # a boolean in any writing

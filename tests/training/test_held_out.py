@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import warnings
+from types import SimpleNamespace
 
 import lightgbm
 import numpy as np
@@ -20,12 +21,14 @@ from tests.worlds import people
 import fairtransport as ft
 from fairtransport._sklearn import deal_rows
 from fairtransport.boosting import _search
+from fairtransport.criteria.criterion import resolve_criterion
+from fairtransport.groups import make_groups
 from fairtransport.linear import _training
 from fairtransport.metrics import rank_disparity
 from fairtransport.repair import quantile_models
 from fairtransport.repair.blind import _fitting
 from fairtransport.training.evaluation import share_kept
-from fairtransport.training.outcome import evaluated_change, held_out_change
+from fairtransport.training.outcome import Notice, describe_change, describe_weight, evaluated_change, held_out_change
 
 FOREST = RandomForestClassifier(40, random_state=0)
 MEMORIES = {
@@ -324,6 +327,25 @@ def test_the_noise_floor_is_claimed_only_where_rows_can_show_it():
     model, said = shown[40_000]
     assert model.outcome_.startswith("the rank disparity is at its noise floor")
     assert not said
+
+
+def test_an_outcome_of_training_rows_and_held_out_rows_says_which_it_speaks_of():
+    """It was "near its noise floor; leaves more than chance"."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=4000)
+    before, after = rng.normal(size=4000) + group, rng.normal(size=4000) + 0.5 * group
+    pairs = resolve_criterion("demographic_parity", make_groups(group)).comparisons()
+    change = held_out_change(before, after, rng.integers(2, size=4000), pairs, classifies=True)
+    assert change.helps
+    assert change.is_above_chance
+    metrics = SimpleNamespace(information_kept=0.9, excess=1.0, rank_distance=0.0)
+    choice = {"reason": "the rank disparity is at its noise floor", "reached": True, "parity_weight": 1.0}
+    rest = {"metrics": metrics, "max_disparity": None, "remedy": "Repair", "change": change}
+    outcome = describe_weight(Notice("converged"), Notice(), **choice, **rest)
+    assert describe_change(outcome, change, "Training for parity", "").text == (
+        "the rank disparity is near its noise floor on training rows (parity_weight 1); converged; training for parity "
+        "leaves more than chance on held-out rows"
+    )
 
 
 def test_nothing_is_advised_that_is_set_already():

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from fairtransport.transport.kernels.binned import (
-    CellDerivatives,
     count_masses,
+    count_scores,
     count_shared,
     logit_derivatives,
     logit_derivatives_shared,
+    slices_and_levels,
     slopes_between_edges,
 )
+from fairtransport.transport.line import slice_means
 
 CELLS = 16
 NONE = np.zeros(0)
@@ -64,14 +66,15 @@ def test_derivatives_are_those_of_the_cell_of_each_score(weighted):
     first, second = rng.normal(size=(3, CELLS)), rng.random((3, CELLS))
     dirichlet = rng.dirichlet(np.ones(3), len(scores)).astype(np.float32)
     strata = (np.arange(len(scores)) % 2).astype(np.uint8)  # the penalty acts in the first stratum only
-    by_stratum = [np.stack((table.T, np.zeros_like(table.T))) for table in (first, second)]
-    for kernel, member, shares, table in (
-        (logit_derivatives, (codes,), np.eye(3)[codes], (first, second)),
+    table = np.stack((first, second), axis=-1)
+    by_stratum = np.stack((table.transpose(1, 2, 0), np.zeros((CELLS, 2, 3))))
+    for kernel, member, shares, cells in (
+        (logit_derivatives, (codes,), np.eye(3)[codes], table),
         (logit_derivatives_shared, (dirichlet, strata), dirichlet * (strata == 0)[:, None], by_stratum),
     ):
         gradient, curvature = np.empty((2, len(scores)))
         used = weights if weighted else NONE
-        kernel(scores, labels, *member, used, CellDerivatives(*table), gradient, curvature)
+        kernel(scores, labels, *member, used, cells, gradient, curvature)
         used = weights if weighted else np.ones(len(scores))
         expected = plain_derivatives(scores, labels, shares, used, first, second)
         np.testing.assert_allclose(gradient, expected[0], atol=1e-12)
@@ -82,14 +85,47 @@ def shares_below(masses):
     return np.hstack((np.zeros((len(masses), 1)), np.cumsum(masses, axis=1))) / masses.sum(axis=1, keepdims=True)
 
 
+def test_counts_and_sums_of_bins_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    scores, weights, codes = rng.random(500), rng.random(500), rng.integers(3, size=500)
+    bins, tables = (scores * 20).astype(np.int64), np.zeros((2, 3, 20))
+    count_scores(scores, bins, codes, weights, *tables)
+    for table, values in zip(tables, (weights, weights * scores), strict=True):
+        expected = np.zeros((3, 20))
+        np.add.at(expected, (codes, bins), values)
+        np.testing.assert_allclose(table, expected, rtol=1e-12)
+
+
 def test_slopes_between_edges_weight_slices_by_the_triangle_around_both_edges():
     rng = np.random.default_rng(4)
     masses = rng.exponential(size=(3, CELLS + 1)) * (rng.random((3, CELLS + 1)) < 0.7)
-    slopes, levels, result = rng.normal(size=(3, 7)), shares_below(masses), np.zeros((3, CELLS))
+    slopes, levels, result = rng.normal(size=(3, 7, 2)), shares_below(masses), np.zeros((3, CELLS, 2))
     slopes_between_edges(slopes, levels, result)
     height = (np.arange(5000) + 0.5) / 5000
-    for sample in range(3):
+    for sample, table in np.ndindex(3, 2):
         low, high = levels[sample, :-1, None], levels[sample, 1:, None]
-        rise = slopes[sample][np.minimum((7 * (low + height * (high - low))).astype(int), 6)]
+        rise = slopes[sample, :, table][np.minimum((7 * (low + height * (high - low))).astype(int), 6)]
         upward, downward = (rise * height).mean(axis=1), (rise * (1.0 - height)).mean(axis=1)
-        np.testing.assert_allclose(result[sample], upward[:-1] + downward[1:], atol=2e-3)
+        np.testing.assert_allclose(result[sample, :, table], upward[:-1] + downward[1:], atol=2e-3)
+
+
+def slices_of(masses, edges, n):
+    slices, levels = np.zeros((len(masses), n)), np.zeros((len(masses), masses.shape[1] + 1))
+    slices_and_levels(masses, edges, slices, levels)
+    np.testing.assert_allclose(levels, shares_below(masses), atol=1e-12)
+    return slices
+
+
+def test_slices_of_a_histogram_are_those_of_its_rows():
+    rng = np.random.default_rng(0)
+    scores, edges = rng.beta(2, 4, 5000), np.linspace(0.0, 1.0, 401)
+    slices = slices_of(np.histogram(scores, edges)[0][None].astype(float), edges, 32)[0]
+    np.testing.assert_allclose(slices, slice_means(np.sort(scores), np.ones(5000), 32), atol=1 / 400)
+    assert slices.mean() == pytest.approx(scores.mean(), abs=1e-3)
+
+
+def test_a_histogram_of_evenly_spread_cells_is_exact():
+    """Masses 1, 3 and 4 on [0, 1], [1, 2] and [3, 4]; four slices of mass 2, by hand."""
+    slices = slices_of(np.array([[1.0, 3.0, 0.0, 4.0], [2.0, 0.0, 0.0, 0.0]]), np.arange(5.0), 4)
+    np.testing.assert_allclose(slices[0], [(0.5 + 1.0 + 1 / 6) / 2, 1 + 2 / 3, 3.25, 3.75])
+    np.testing.assert_allclose(slices[1], [0.125, 0.375, 0.625, 0.875])

@@ -43,3 +43,11 @@ def test_quantile_features_are_pairs_of_cosine_and_sine():
     assert len(psi) == 8
     np.testing.assert_allclose((psi(np.linspace(-3, 3, 50)) ** 2).sum(axis=1), 1.0)
     np.testing.assert_array_equal(psi.frequency, quadrature_features(8, 0.1).frequency)
+
+
+@pytest.mark.parametrize("psi", [quadrature_features(7, 0.1), draw_features(9, 0.1, np.random.default_rng(2))])
+def test_values_and_slopes_together_are_those_apart(psi):
+    x = np.linspace(-3, 3, 12).reshape(3, 4)
+    value, slope = psi.value_and_slope(x)
+    np.testing.assert_allclose(value, psi.value(x), atol=1e-14)
+    np.testing.assert_allclose(slope, psi.slope(x), atol=1e-12)

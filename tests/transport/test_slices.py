@@ -5,7 +5,7 @@ import pytest
 
 from fairtransport.transport import line
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
-from fairtransport.transport.line import ascending_order, histogram_slices, slice_means
+from fairtransport.transport.line import ascending_order, slice_means
 
 NONE = np.zeros(0)
 
@@ -69,21 +69,6 @@ def test_values_closer_than_the_resolution_keep_their_order():
     result = values[ascending_order(values)]
     assert np.diff(result).min() >= -(2.0**-33)
     assert np.abs(result - np.sort(values)).max() <= 2.0**-33
-
-
-def test_slices_of_a_histogram_are_those_of_its_rows():
-    rng = np.random.default_rng(0)
-    scores, edges = rng.beta(2, 4, 5000), np.linspace(0.0, 1.0, 401)
-    masses = np.histogram(scores, edges)[0][None].astype(float)
-    result = histogram_slices(masses, edges, 32)[0]
-    np.testing.assert_allclose(result, compiled_means(scores, np.argsort(scores), NONE, 32), atol=1 / 400)
-    assert result.mean() == pytest.approx(scores.mean(), abs=1e-3)
-
-
-def test_a_histogram_of_evenly_spread_cells_is_exact():
-    """Masses 1, 3 and 4 on [0, 1], [1, 2] and [3, 4]; four slices of mass 2, by hand."""
-    result = histogram_slices(np.array([[1.0, 3.0, 0.0, 4.0]]), np.arange(5.0), 4)[0]
-    np.testing.assert_allclose(result, [(0.5 + 1.0 + 1 / 6) / 2, 1 + 2 / 3, 3.25, 3.75])
 
 
 def test_plain_slopes_of_rows_are_those_of_the_compiled_loop():

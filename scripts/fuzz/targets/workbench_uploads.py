@@ -12,7 +12,7 @@ import polars as pl
 
 from fairtransport.app import worker
 from fairtransport.app.projects import STEPS
-from fairtransport.app.recipes import extension
+from fairtransport.tables import file_extension
 from fairtransport.tables.files._file_table import FileTable
 from fairtransport.tables.files._formats import CsvOptions
 from fairtransport.tables.files.paths import find_files
@@ -86,7 +86,10 @@ def quotable(data: bytes) -> bytes:
 
 def case(data: bytes) -> None:
     """Copy the case as the name that the first byte selects would be, and do what the workbench does with it."""
-    name = "data" + extension(_NAMES[(data[0] if data else 0) % len(_NAMES)])
+    ending = file_extension(_NAMES[(data[0] if data else 0) % len(_NAMES)])
+    if not ending:
+        raise ValueError("The server refuses this name.")
+    name = f"data{ending}"
     path = FOLDER / name
     if path.parent != FOLDER or not name.startswith("data"):
         raise RuntimeError("The copy is not in the folder of the project.")

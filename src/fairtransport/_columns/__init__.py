@@ -61,7 +61,11 @@ def code_column(column: Any, name: str, max_groups: float, *, of: str = "sensiti
     ordered = sorted(values, key=_sort_key)
     index = {value: i for i, value in enumerate(ordered)}
     table = np.array([index.get(value, 0) for value in plain], dtype=short_type(len(ordered)))
-    return ordered, table.take(codes)
+    if codes.dtype != np.uint16 or codes.size <= FEW_ROWS:
+        return ordered, table.take(codes)
+    recoded = np.empty(codes.size, table.dtype)  # short integers, which NumPy would convert to long ones first
+    recode(codes, table, recoded)
+    return ordered, recoded
 
 
 def distinct_values(column: Any, name: str) -> Coded:
@@ -169,6 +173,13 @@ def code_words(words: NDArray[Any], codes: NDArray[np.uint16]) -> Ints:
                 slot = (slot + _ONE) & last_slot
         codes[i] = table[slot] - 1
     return firsts[:n_codes]
+
+
+@cached_njit(nogil=True)
+def recode(codes: NDArray[np.uint16], table: NDArray[Any], recoded: NDArray[Any]) -> None:
+    """Write ``table[codes]``."""
+    for i in range(codes.shape[0]):
+        recoded[i] = table[codes[i]]
 
 
 @cached_njit(nogil=True, error_model="numpy")

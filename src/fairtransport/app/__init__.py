@@ -1,9 +1,8 @@
 """The workbench in the browser (extra: ``app``): audit, choose, repair and train without writing code."""
 
 import errno
+import re
 from importlib import resources
-
-from fairtransport._validation import describe_error
 
 _LINES = resources.files("fairtransport.app").joinpath("templates", "texts.txt").read_text(encoding="utf-8")
 #: Every English text of the workbench, by name.
@@ -12,6 +11,11 @@ TEXTS: dict[str, str] = dict(line.split(" = ", 1) for line in _LINES.splitlines(
 
 def say_error(error: Exception) -> str:
     """Return what went wrong, without values of rows."""
-    full = getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}
-    known = "error_disk" if full else "error_memory" if isinstance(error, MemoryError) else ""
-    return TEXTS[known] if known else describe_error(error)
+    code = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None) or 0
+    known = {errno.ENOSPC: "error_disk", errno.EDQUOT: "error_disk", errno.ENOMEM: "error_memory"}.get(code)
+    if known:
+        return TEXTS[known]
+    from fairtransport.serving import describe_error  # noqa: PLC0415 - only the process that serves has loaded it
+
+    text = re.sub("If it marks a missing value.*", TEXTS["error_numbers"], describe_error(error))
+    return re.sub("give its encoding=.*", TEXTS["error_encoding"], text)

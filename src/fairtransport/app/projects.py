@@ -9,8 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +29,18 @@ STEPS: dict[str, dict[str, Any]] = {
     "take": {},
 }
 USUAL: dict[str, Any] = {name: value for fields in STEPS.values() for name, value in fields.items()}
-_FILE = "project.json"
+_FILE, _NONE = "project.json", {"curve": "", "index": 0}
+
+
+def _address(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "project"
 
 
 @contextlib.contextmanager
 def new_folder(home: Path, name: str) -> Iterator[Path]:
     """Create the folder of a new project, with a name that is safe in an address; if the block fails, remove it."""
-    stem = re.sub(r"[^a-z0-9]+", "-", Path(name).name.split(".")[0].lower()).strip("-")[:40] or "project"
-    number = 1
-    while (folder := home / (stem if number == 1 else f"{stem}-{number}")).exists():
-        number += 1
+    stem = _address(Path(name).name.split(".")[0])
+    folder = next(one for k in count(1) if not (one := home / (stem if k == 1 else f"{stem}-{k}")).exists())
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700)
     try:
@@ -46,9 +50,12 @@ def new_folder(home: Path, name: str) -> Iterator[Path]:
         raise
 
 
-def split_thresholds(text: str) -> list[str]:
-    """Return thresholds that are separated by commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill a process, and remove its temporary files."""
+    process.kill()
+    process.wait()
+    for folder in Path(tempfile.gettempdir()).glob(f"fairtransport-{process.pid}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Job:
@@ -58,31 +65,33 @@ class Job:
         self._process, self.cancelled, self.running, self.error = process, False, process is not None, ""
         self.share, self.text = 0.0, TEXTS["job_wait"]
 
-    def follow(self, request: dict[str, Any], finish: Callable[[Any], None], then: Callable[[], None]) -> None:
+    def follow(self, request: dict[str, Any], finish: Callable[[Any], None], clean: Any, then: Any) -> None:
         """Send the request, and read events until the process ends; in a thread of its own."""
         result: dict[str, Any] | None = None
         process: Any = self._process
         with contextlib.suppress(OSError, ValueError), process:
             process.stdin.write(json.dumps(request) + "\n")
-            process.stdin.close()
+            process.stdin.flush()  # it stays open: when it ends, the process knows that nobody waits
             for event in map(json.loads, process.stdout):
                 result, self.error = event.get("done", result), event.get("error", self.error)
                 self.share, self.text = event.get("share", self.share), event.get("text", self.text)
-        if result is not None and not self.cancelled:
+        if result is not None:
             try:
                 finish(result)
             except OSError as error:
                 self.error = say_error(error)
         elif not self.cancelled:
             self.error = self.error or TEXTS["error_killed"]
-        self.running = False
+        _end(process)
+        clean()
+        self.running, self.cancelled = False, self.cancelled and result is None  # a result is kept, once it is complete
         then()
 
     def cancel(self) -> None:
         """End the process, if there is one."""
         self.cancelled = self.cancelled or self.running
         if self._process is not None:
-            self._process.kill()
+            _end(self._process)
 
 
 class Project:
@@ -90,7 +99,7 @@ class Project:
 
     def __init__(self, folder: Path, state: dict[str, Any] | None = None) -> None:
         read = json.loads((folder / _FILE).read_text(encoding="utf-8")) if state is None else state
-        self.state: dict[str, Any] = {"settings": None, "results": {}, "chosen": None, **read}
+        self.state: dict[str, Any] = {"settings": None, "results": {}, "chosen": _NONE, **read}
         self.settings: dict[str, Any] = {**USUAL, **(self.state["settings"] or {})}
         self.results: dict[str, Any] = self.state["results"]
         self.folder, self.look, self.job = folder, dict[str, Any](), Job()
@@ -117,13 +126,22 @@ class Project:
         self.state["settings"] = self.settings
         write_atomically(self.folder / _FILE, json.dumps(self.state, indent=1).encode())
 
-    def start(
-        self, kind: str, process: subprocess.Popen[str], chosen: Any, curve: dict[str, Any], then: Callable[[], None]
-    ) -> None:
+    @property
+    def now(self) -> dict[str, Any]:
+        """The settings of now, as jobs have them."""
+        known = {} if self.column(self.settings["label"])["distinct"] in {1, 2} else {"pos_label": ""}  # of numbers
+        parts = [part.strip() for part in self.settings["thresholds"].split(",")]
+        return {**self.settings, "thresholds": [*filter(None, parts)], **known}
+
+    def clean(self) -> None:
+        """Remove what a job that was ended has left."""
+        for part in (*self.folder.glob(".*.part"), *self.folder.glob("*.new.ft")):
+            part.unlink(missing_ok=True)
+
+    def start(self, kind: str, process: Any, chosen: Any, curve: dict[str, Any], then: Callable[[], None]) -> None:
         """Start a job with the settings of now, or with those of the curve that a point was chosen from."""
-        settings = {**self.settings, "thresholds": split_thresholds(self.settings["thresholds"])}
-        settings |= {} if self.column(settings["label"])["distinct"] in {1, 2} else {"pos_label": ""}  # of numbers
-        settings = {**curve["settings"]} if kind == "take" else settings
+        self.clean()
+        settings = {**curve["settings"]} if kind == "take" else self.now
         situation = settings["action"] if settings["action"] == "repair" else settings["situation"]
         settings["methods"] = [name for name, about in METHODS.items() if about[1] == situation]
         request = {"kind": kind, "path": self.path, "folder": str(self.folder), "settings": settings, "chosen": chosen}
@@ -145,7 +163,7 @@ class Project:
             self.save()
             self.look = result if kind == "look" else self.look  # last: then the form is shown
 
-        threading.Thread(target=job.follow, args=(request, finish, then), daemon=True).start()
+        threading.Thread(target=job.follow, args=(request, finish, self.clean, then), daemon=True).start()
 
 
 class Projects:
@@ -187,7 +205,7 @@ class Projects:
         return self.open.get(name)
 
     def _add(self, project: Project) -> str:
-        name = project.folder.name
+        name = _address(project.folder.name)
         while name in self.open and self.open[name].folder != project.folder:
             name += "-x"
         if name not in self.open or not self.open[name].job.running:
@@ -213,7 +231,7 @@ class Projects:
         for project in self.open.values():
             project.job.cancel()
         if self._spare is not None:
-            self._spare.kill()
+            _end(self._spare)
             self._spare.communicate()
 
     @staticmethod

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
-from fairtransport.tables.files.paths import FORMATS, split_suffixes
+from fairtransport.tables import FORMATS, file_extension
 
 #: The methods of the workbench: their names on the command line, and the situation that they are for.
 METHODS = {
@@ -21,16 +20,15 @@ _FLAGS = {"pos_label": "pos-label", "thresholds": "threshold", "small": "small-g
 _ROLES, _COMPARED = ("sensitive", "label", "pos_label"), ("strata", "criterion", "small", "min_size")
 
 
-def extension(name: str) -> str:
-    """Return the end of a name that says the format of a file, such as ``.csv.gz``."""
-    known, packed = split_suffixes(Path(name.lower()))
-    return known + (Path(name.lower()).suffix if packed else "") if known in FORMATS else ""
-
-
 def output_name(path: str, stem: str) -> str:
     """Return the name of an output file in the format of the input, or in CSV in place of Excel."""
-    end = extension(path)
+    end = file_extension(path)
     return stem + (".csv" if FORMATS.get(end) == "excel" else end)
+
+
+def added_column(settings: dict[str, Any], chosen: dict[str, Any]) -> str:
+    """Return the name of the column of new scores; ``chosen`` has another where the file has the usual one."""
+    return chosen.get("output") or (f"{settings['score']}_repaired" if chosen["method"] == "repair" else "fair_score")
 
 
 def audit_command(path: str, settings: dict[str, Any]) -> str:
@@ -45,8 +43,9 @@ def take_commands(path: str, settings: dict[str, Any], chosen: dict[str, Any], b
     """Return the commands that make the model or the repair, and the new scores."""
     amount = [] if chosen["amount"] == 1.0 else ["--amount", f"{chosen['amount']:g}"]
     if chosen["method"] == "repair":
-        roles = _ROLES[: 1 if settings["criterion"] == "demographic_parity" else None]
-        words = ["fairtransport", "repair", path, *_options(settings, "score", *roles, *_COMPARED), *amount]
+        used = _options(repair_settings(settings), "score", *_ROLES, *_COMPARED)
+        words = ["fairtransport", "repair", path, *used, *amount]
+        words += ["--column", chosen["output"]] if "output" in chosen else []
         words += ["--range", f"{bounds[0]!r},{bounds[1]!r}"] if bounds else []
         return shlex.join([*words, "--out", output_name(path, "repaired")])
     named, method = model_columns(settings, chosen["method"], regression=False), METHODS[chosen["method"]][0]
@@ -54,7 +53,7 @@ def take_commands(path: str, settings: dict[str, Any], chosen: dict[str, Any], b
     words += ["--aware"] if named["aware"] else []
     words += ["--base", "linear"] if method == "blind-repair" else []
     words += [part for name in named["drop"] for part in ("--drop", name)]
-    scored = ["fairtransport", "score", "model.ft", path, "--column", "fair_score"]
+    scored = ["fairtransport", "score", "model.ft", path, "--column", added_column(settings, chosen)]
     lines = [[*words, "--out", "model.ft"], [*scored, "--out", output_name(path, "scored")]]
     return "\n".join(map(shlex.join, lines))
 
@@ -78,19 +77,24 @@ def _options(settings: dict[str, Any], *names: str) -> list[str]:
     return words
 
 
-_READ = """\
+_BOTH = """\
 import fairtransport as ft
-from fairtransport.tabular.file_scoring import collect_file
 
-table = collect_file({path!r}, guess={guess})
 groups = ft.GroupPolicy(missing="set_aside", small={small!r}, min_size={min_size})
 compared = {{"criterion": {criterion!r}, "groups": groups}}
 """
+_AUDIT = """\
+audit = ft.audit_table(
+    {path!r},
+    {arguments},
+    **compared,
+)
+audit.to_html("audit.html")
+audit.to_json("audit.json", indent=2)
+"""
 _TRAIN = """\
-from sklearn.linear_model import LogisticRegression, Ridge
-from fairtransport.tabular.held_out_evaluation import split_table
-
-train, test = split_table(table, 0.25, label={split!r}, sensitive_features={sensitive!r})
+table = ft.tabular.collect_file({path!r})
+train, test = ft.tabular.split_table(table, 0.25, label={split!r}, sensitive_features={sensitive!r})
 model = ft.tabular.TableModel(
     {made},
     {columns},
@@ -98,34 +102,49 @@ model = ft.tabular.TableModel(
 ).fit(train)
 model.estimator_.set_params(amount={amount!r})  # from 0, no parity, to 1
 ft.save(model, "model.ft")
-result = table.append_column("fair_score", [ft.load("model.ft").score_rows(table).scores])
+ft.tabular.score_file(ft.load("model.ft"), {path!r}, {out!r}, output={output!r})
 """
 _REPAIR = """\
-table = table.to_pandas()
-{positive}repair = ft.repair.TableRepair(
-    ft.QuantileRepair(amount={amount!r}, **compared),
-    score={score!r},
-    sensitive_features={sensitive!r},
-    label={label!r},
-    strata={strata!r},
-    range={bounds!r},
-).fit(table)
-result = repair.transform(table, output={output!r})
+repair = ft.QuantileRepair(amount={amount!r}, **compared)
+columns = ft.tables.Columns.named({columns})
+ft.repair.repair_file(repair, {path!r}, columns, {out!r}, output={output!r}{options})
 """
+
+
+def column_roles(settings: dict[str, Any], *more: str) -> dict[str, Any]:
+    """Return the columns by their roles, and other settings, as functions of the library have them."""
+    known = {**settings, "sensitive_features": settings["sensitive"]}
+    return {name: known[name] for name in ("score", "sensitive_features", "label", "strata", *more) if known[name]}
+
+
+def repair_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a repair, which needs labels for some criteria only."""
+    return settings if settings["criterion"] != "demographic_parity" else {**settings, "label": "", "pos_label": ""}
+
+
+def _arguments(named: dict[str, Any], between: str = ",\n    ") -> str:
+    return between.join(f"{name}={value!r}" for name, value in named.items())
+
+
+def audit_code(path: str, settings: dict[str, Any]) -> str:
+    """Return the Python code that makes the audit."""
+    arguments = _arguments(column_roles(settings, "pos_label", "thresholds", "favourable", "by"))
+    named = {**settings, "path": path, "min_size": int(settings["min_size"]), "arguments": arguments}
+    return (_BOTH + _AUDIT).format(**named) + ("" if settings["by"] else 'audit.to_markdown("audit.md")\n')
 
 
 def take_code(
     path: str, settings: dict[str, Any], chosen: dict[str, Any], bounds: Any = None, *, regression: bool = False
 ) -> str:
-    """Return the Python code that makes the model or the repair, and the new scores as ``result``."""
+    """Return the Python code that makes the model or the repair, and the file with the new scores."""
     method, named = METHODS[chosen["method"]][0], {**settings, **chosen, "path": path}
-    named |= {"min_size": int(settings["min_size"]), "guess": method == "repair"}
+    named |= {"min_size": int(settings["min_size"]), "output": added_column(settings, chosen)}
     if method == "repair":
-        label = settings["label"] if settings["criterion"] != "demographic_parity" else None
-        value = f"table[{label!r}] = (table[{label!r}].astype(str) == {settings['pos_label']!r}).astype(int)\n"
-        named |= {"label": label, "positive": value if label and settings["pos_label"] else "", "bounds": bounds}
-        named |= {"strata": settings["strata"] or None, "output": f"{settings['score']}_repaired"}
-        return (_READ + _REPAIR).format(**named)
+        used = repair_settings(settings)
+        options = {"range": bounds, "pos_label": used["pos_label"]}
+        named["options"] = "".join(f", {name}={value!r}" for name, value in options.items() if value)
+        named |= {"columns": _arguments(column_roles(used), ", "), "out": output_name(path, "repaired")}
+        return (_BOTH + _REPAIR).format(**named)
     kind, base = ("Regressor", "Ridge()") if regression else ("Classifier", "LogisticRegression(max_iter=1000)")
     columns = model_columns(settings, chosen["method"], regression=regression)
     made = {
@@ -133,6 +152,7 @@ def take_code(
         "dpp": f"ft.QuantileRepair{kind}({base}, ft.QuantileRepair(**compared))",
         "blind-repair": f"ft.BlindRepair{kind}({base}, repair=ft.repair.BlindRepair(random_state=0, **compared))",
     }
-    arguments = ",\n    ".join(f"{name}={value!r}" for name, value in columns.items())
-    named |= {"made": made[method], "columns": arguments, "split": None if regression else settings["label"]}
-    return (_READ + _TRAIN).format(**named)
+    named |= {"split": None if regression else settings["label"], "out": output_name(path, "scored")}
+    named |= {"made": made[method], "columns": _arguments(columns)}
+    imported = "" if method == "cot" else f"from sklearn.linear_model import {base.partition('(')[0]}\n\n"
+    return (imported + _BOTH + _TRAIN).format(**named)

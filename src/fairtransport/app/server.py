@@ -8,9 +8,11 @@ import re
 import secrets
 import shutil
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable
 from importlib import resources
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -25,13 +27,14 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Route
 
 import fairtransport as ft
-from fairtransport._labels import positive_label
 from fairtransport.app import TEXTS, say_error
-from fairtransport.app.projects import STEPS, Project, Projects, new_folder, split_thresholds
-from fairtransport.app.recipes import audit_command, extension, take_code, take_commands
-from fairtransport.report.style.web_pages import base_style, template_environment
-from fairtransport.serving.settings import OneTimeToken, SecurityHeaders
+from fairtransport.app.projects import STEPS, Job, Project, Projects, new_folder
+from fairtransport.app.recipes import added_column, audit_code, audit_command, take_code, take_commands
+from fairtransport.report import base_style, template_environment
+from fairtransport.serving import OneTimeToken, SecurityHeaders
 from fairtransport.strata import MOST_VALUES
+from fairtransport.tables import file_extension
+from fairtransport.tabular import positive_label
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src "
@@ -44,7 +47,12 @@ _RESULT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: "
     "blob:; frame-ancestors 'self'"
 )
-_THRESHOLD = re.compile(r"-?\d*\.?\d+(e-?\d+)?|top \d*\.?\d+ ?%", re.IGNORECASE)
+_THRESHOLD = re.compile(r"(-?\d*\.?\d+(?:e-?\d+)?)|top (\d*\.?\d+) ?%", re.IGNORECASE)
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 620, 20, 310  # of the area of points, in a picture of 640 by 360
+_LEAK = 0.98  # area under the ROC curve that features known before the outcome hardly ever reach
+_DATA = ("score", "label", "pos_label", "sensitive")
+#: Settings that a result depends on.
+_USED = {"audit": (*_DATA, *STEPS["audit"]), "choose": (*_DATA, "drop", "criterion", "strata", "small", "min_size")}
 _TEMPLATES = template_environment("fairtransport.app")
 _TEMPLATES.globals |= {"t": TEXTS, "steps": [*STEPS]}
 
@@ -106,9 +114,9 @@ class Workbench:
         if field != "shipped" or text not in {one.name for one in ft.datasets.list_datasets()}:
             if not text or not path.is_file():
                 raise ValueError(TEXTS["error_path"])
-            if not extension(path.name):
+            if not file_extension(path.name):
                 raise ValueError(TEXTS["error_upload"])
-            data = {"path": f"data{extension(path.name)}" if "copy" in typed else str(path.resolve())}
+            data = {"path": f"data{file_extension(path.name)}" if "copy" in typed else str(path.resolve())}
         with new_folder(self.projects.home, path.name) as folder:
             if "copy" in typed:
                 shutil.copyfile(path, folder / data["path"])
@@ -117,11 +125,11 @@ class Workbench:
     async def upload(self, request: Request) -> Response:
         """Copy a file from the browser into a new project."""
         name = request.query_params.get("name", "")
-        if not extension(name):
+        if not file_extension(name):
             return JSONResponse({"error": TEXTS["error_upload"]}, 422)
         try:
             with new_folder(self.projects.home, name) as folder:
-                copy = folder / f"data{extension(name)}"
+                copy = folder / f"data{file_extension(name)}"
                 copy.touch(mode=0o600)
                 with copy.open("wb") as file:
                     async for chunk in request.stream():
@@ -149,6 +157,7 @@ class Workbench:
             return _show(request, project, step, {"": say_error(error)})
         if "save" in form:
             return Response(status_code=204)
+        project.job = project.job if project.job.running else Job()  # what was said of the last one has been read
         if "curve" in form:  # a point was chosen
             return RedirectResponse(f"/p/{name}/take", 303)
         errors, following = _check(project, step), step
@@ -199,52 +208,86 @@ def _check(project: Project, step: str) -> dict[str, str]:
     settings, repairs = project.settings, step == "choose" and project.settings["action"] == "repair"
     roles = [name for name in (settings["score"], settings["label"], *settings["sensitive"]) if name]
     twice = next((name for name in roles if roles.count(name) > 1), None)
-    wrong = [text for text in split_thresholds(settings["thresholds"]) if not _THRESHOLD.fullmatch(text)]
+    score, here = project.column(settings["score"]), step == "data"
+    most = 1.0 if score.get("unit") else sys.float_info.max
+    wrong = [text for text in project.now["thresholds"] if not _is_threshold(text, most)]
     strata = [one for one in map(project.column, settings["strata"]) if one["distinct"] > MOST_VALUES]
     label, size, criterion = project.column(settings["label"]), settings["min_size"], settings["criterion"]
     found = {
-        "sensitive": "error_twice" if twice else "" if settings["sensitive"] else "error_sensitive",
+        "sensitive": "" if settings["sensitive"] else "error_sensitive",
         "score": "" if settings["score"] or settings["label"] else "error_need",
     }
+    if twice:
+        found["sensitive" if twice in settings["sensitive"] else "label" if here else ""] = "error_twice"
+    if step == "take":
+        return {}  # with the settings of its curve
     if step != "data":
         parity, numbers = criterion == "demographic_parity", label["distinct"] > 2 and criterion == "equal_opportunity"
         found |= {
-            "thresholds": "error_threshold" if wrong else "",
+            "thresholds": "error_threshold" if wrong and step == "audit" else "",
             "min_size": "" if size.isdecimal() and int(size) else "error_min_size",
             "criterion": "error_opportunity" if numbers else "" if parity or settings["label"] else "error_label",
             "strata": "error_strata" if repairs and any(one["kind"] == "number" for one in strata) else "",
             "by": "error_by" if step == "audit" and settings["by"] and (settings["strata"] or not parity) else "",
         }
     if label["distinct"] > 2 and (repairs or label["kind"] != "number"):
-        found["action" if repairs else "label" if step == "data" else ""] = "error_labels"
+        found["action" if repairs else "label" if here else ""] = "error_labels"
     elif label["distinct"] in {1, 2}:
         try:
-            positive_label([*label["values"]], settings["pos_label"] or None, source="")
+            positive_label([*label["values"]], settings["pos_label"] or None)
         except ValueError:
-            found["pos_label" if step == "data" else ""] = "error_pos_label"
+            found["pos_label" if here else ""] = "error_pos_label"
+    if (repairs or step != "choose") and score["distinct"] and score["kind"] != "number" and not score.get("unit"):
+        found["score" if here else ""] = "error_score"
     return {field: TEXTS[text].format(name=twice, text=", ".join(wrong)) for field, text in found.items() if text}
+
+
+def find_warnings(columns: list[dict[str, Any]], tells: Any, roles: dict[str, Any]) -> list[str]:
+    """Return warnings about identifiers, columns that give the label away, and proxies of sensitive columns."""
+    found = [TEXTS["warn_left_out"].format(name=o["name"], why=o["left_out"]) for o in columns if o["left_out"]]
+    named = {roles["label"], roles["score"], *roles["sensitive"], *roles["drop"]}
+    for target, name, value, area in tells:
+        message = "warn_leak" if target == roles["label"] else "warn_proxy" if target in roles["sensitive"] else ""
+        if message and name not in named and (area >= _LEAK or message == "warn_proxy"):
+            found.append(TEXTS[message].format(name=name, target=target, value=value, share=f"{area:.0%}"))
+    return found
+
+
+def _is_threshold(text: str, most: float) -> bool:
+    match = _THRESHOLD.fullmatch(text)
+    if match is None:
+        return False
+    return 0.0 < float(match[2]) < 100.0 if match[2] else (0.0 if most == 1.0 else -most) <= float(match[1]) <= most
+
+
+def _is_stale(project: Project, step: str, result: dict[str, Any]) -> bool:
+    """Return whether settings that a result depends on have changed since."""
+    return bool(project.look) and any(result["settings"][name] != project.now[name] for name in _USED[step])
 
 
 def _show(request: Request, project: Project, step: str, errors: dict[str, str]) -> Response:
     """Show a step of a project."""
     columns, settings, result = project.look.get("columns", []), project.settings, project.results.get(step)
+    least = 1 if project.look.get("more") else 2  # the rows that are described may be of one group
+    few = [one["name"] for one in columns if least <= one["distinct"] <= 100]
+    few += [name for name in (*settings["sensitive"], *settings["strata"], settings["by"]) if name]
     named, (chosen, curve) = {"train": settings["label"], "repair": settings["score"]}, _chosen(project)
-    context: dict[str, Any] = {
-        **vars(project),
-        "project": project,
-        "name": request.path_params["name"],
-        "step": step,
+    context = vars(project) | {"project": project, "name": request.path_params["name"], "step": step}
+    context |= {
         "columns": columns,
         "result": result,
         "chosen": chosen,
-        "few": [(one["name"], one["name"]) for one in columns if 2 <= one["distinct"] <= 100],
+        "few": [(name, name) for name in dict.fromkeys(few)],
+        "warnings": find_warnings(columns, project.look.get("tells", ()), settings),
         "criteria": [(name[10:], text) for name, text in TEXTS.items() if name.startswith("criterion_")],
         "actions": [(name, TEXTS[f"action_{name}"]) for name, column in named.items() if column],
         "pictures": _pictures(project, request.query_params) if step == "choose" else {},
     }
     if step == "audit" and result:
-        context["command"] = audit_command(project.path, result["settings"])
+        path, used, stale = project.path, result["settings"], _is_stale(project, step, result)
+        context |= {"command": audit_command(path, used), "code": audit_code(path, used), "stale": stale}
     if step == "take" and chosen:
+        context["stale"] = result and (result["made"], result["settings"]) != (chosen, curve["settings"])
         recipe = (project.path, curve["settings"], chosen, curve["range"])
         context |= {"command": take_commands(*recipe), "code": take_code(*recipe, regression=curve["regression"])}
     return _page(f"{step}.html", errors, **context)
@@ -252,13 +295,16 @@ def _show(request: Request, project: Project, step: str, errors: dict[str, str])
 
 def _chosen(project: Project) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the chosen point, and the curve that it is on."""
-    chosen = project.state["chosen"] or {"curve": "", "index": 0}
+    chosen = project.state["chosen"]
     result = project.results.get(f"tradeoff-{chosen['curve']}", {"points": []})
     points = result["points"][chosen["index"] :][:1]
-    return ({"method": points[0]["method"], "amount": points[0]["amount"]}, result) if points else ({}, {})
-
-
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 620, 20, 310  # of the area of points, in a picture of 640 by 360
+    if not points:
+        return {}, {}
+    point = {name: points[0][name] for name in ("method", "amount")}
+    taken = {one["name"].casefold() for one in project.look.get("columns", ())}
+    usual = added_column(result["settings"], point)
+    free = next(name for name in chain([usual], (f"{usual}_{k}" for k in count(2))) if name.casefold() not in taken)
+    return ({**point, "output": free} if free != usual else point), result
 
 
 def _pictures(project: Project, query: Any) -> dict[str, Any]:
@@ -274,11 +320,15 @@ def _pictures(project: Project, query: Any) -> dict[str, Any]:
         for point in points:
             point |= {"x": across(point["disparity"]), "y": up(point["error"])}
         chosen = min(points, key=lambda point: (point["amount"] < 1, point["error"]))
+        taken = project.state["chosen"]
         if query.get("curve") == name and query.get("point", "").isdecimal():
-            chosen = points[min(int(query["point"]), len(points) - 1)]
+            taken = {"curve": name, "index": int(query["point"])}
+        if taken["curve"] == name:
+            chosen = points[min(taken["index"], len(points) - 1)]
         methods = [*dict.fromkeys(point["method"] for point in points)]
-        shown = {"points": points, "point": chosen, "floor": across(result["floor"]), "result": result}
-        pictures[name] = {**shown, "methods": methods, "x_ticks": x_ticks, "y_ticks": y_ticks}
+        shown = {"points": points, "point": chosen, "methods": methods, "x_ticks": x_ticks, "y_ticks": y_ticks}
+        about = {"floor": across(result["floor"]), "result": result, "stale": _is_stale(project, "choose", result)}
+        pictures[name] = {**shown, **about}
     return pictures
 
 

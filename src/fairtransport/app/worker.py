@@ -1,19 +1,19 @@
-"""The process that does the work: one job from standard input, events as lines of JSON on standard output.
-
-A process for each job can be ended at any moment, and takes its memory with it. It calls the library as users do.
-"""
+"""The process that does one job, read from standard input, with events as lines of JSON on standard output."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import queue
 import re
+import shutil
 import sys
+import tempfile
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -22,18 +22,14 @@ from typing import Any
 import numpy as np
 
 import fairtransport as ft
-from fairtransport._arrays import Floats
-from fairtransport._labels import find_positive
 from fairtransport.app import TEXTS, say_error
-from fairtransport.app.guesses import find_warnings, guess_roles
-from fairtransport.app.recipes import METHODS, model_columns, output_name
-from fairtransport.storage import write_atomically
-from fairtransport.tabular.held_out_evaluation import HeldOutRows, split_table
-from fairtransport.tabular.methods import make_estimator
-from fairtransport.tabular.proxies import describe_columns
+from fairtransport.app.recipes import METHODS, added_column, column_roles, model_columns, output_name, repair_settings
+from fairtransport.tabular import HeldOutRows, positive_label
 
 AMOUNTS = tuple(k / 10 for k in range(11))
 _TEST_SHARE, _SHOWN_ROWS = 0.25, 5  # the share is that of `fairtransport train`
+_MOST_TARGETS, _MOST_VALUES = 30, 20  # columns that others may tell, and their values
+_PROXY = 0.8  # area under the ROC curve from which discrimination is called excellent (Hosmer and Lemeshow, 5.2.4)
 _BAR = re.compile(r": (\d+)(?:%| s, .* about (\d+) s left)")
 
 
@@ -74,13 +70,21 @@ def look(job: dict[str, Any], report: Report) -> dict[str, Any]:
     if not batches or not batches[0].num_rows:
         raise ValueError(TEXTS["error_no_rows"])
     table = import_module("pyarrow").Table.from_batches(batches[:1])
-    columns = describe_columns(table)
-    roles, why = guess_roles(columns)
-    used = job["settings"] if job["settings"]["sensitive"] else roles
-    found = find_warnings(columns, table, used)
+    columns = ft.tabular.describe_columns(table)
+    roles, why = ft.tabular.guess_roles(columns, table)
+    tells = find_tells(columns, table, job["settings"] if job["settings"]["sensitive"] else roles)
     head = [[*map(str, row.values())] for row in table.slice(0, _SHOWN_ROWS).to_pylist()]
-    about = {"rows": table.num_rows, "more": len(batches) > 1, "head": head, "warnings": found}
+    about = {"rows": table.num_rows, "more": len(batches) > 1, "head": head, "tells": tells}
     return {"columns": columns, "guess": roles, "why": why, **about}
+
+
+def find_tells(columns: list[dict[str, Any]], table: Any, roles: dict[str, Any]) -> list[tuple[str, str, str, float]]:
+    """Return the columns that tell a label or a group, whichever columns may have that role, and how well."""
+    known = [one["name"] for one in columns if not one["left_out"]]
+    few = [one["name"] for one in columns if one["name"] in known and 2 <= one["distinct"] <= _MOST_VALUES]
+    first = [name for name in (roles["label"], *roles["sensitive"]) if name in known]
+    found = ft.tabular.find_proxies(table, [*dict.fromkeys(first + few)][:_MOST_TARGETS], known)
+    return [(*pair, value, area) for pair, (value, area) in found.items() if area >= _PROXY and pair[0] != pair[1]]
 
 
 def _write_shipped(name: str, folder: Path) -> None:
@@ -104,50 +108,27 @@ def _compared(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judged(settings: dict[str, Any]) -> dict[str, Any]:
-    options = {"favourable": settings["favourable"], "inference": ft.auditing.Inference(random_state=0)}
-    return {**_compared(settings), **options}
+    return {**_compared(settings), "favourable": settings["favourable"]}
 
 
-def _columns(settings: dict[str, Any], strata: list[str]) -> Any:
-    named = {"score": settings["score"], "sensitive_features": settings["sensitive"]}
-    return ft.tables.Columns.named(**named, label=settings["label"] or None, strata=strata or None)
-
-
-def _positive(file: Any, columns: Any, settings: dict[str, Any]) -> Any:
-    return file.read_label(columns, settings["pos_label"]) if columns.label and settings["pos_label"] else None
-
-
-def _audit_file(path: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the audit of a file, or the series of audits, and the columns."""
-    by, columns = settings["by"] or None, _columns(settings, [settings["by"]] if settings["by"] else settings["strata"])
-
-    def work(frame: Any, *, cut_strata: bool, strata: Any = None, **options: Any) -> Any:
-        return ft.audit_table(frame, **({"strata": strata} if cut_strata else {"by": by}), **options)
-
-    with ft.tables.open_files([path]) as file:
-        options = {"thresholds": settings["thresholds"] or None, "pos_label": _positive(file, columns, settings)}
-        return file.run(work, columns, cut_strata=by is None, **options, **_judged(settings)), columns
+def _audit_file(path: Any, settings: dict[str, Any]) -> Any:
+    """Return the audit of a file, or the series of audits."""
+    return ft.audit_table(path, **column_roles(settings, "pos_label", "thresholds", "by"), **_judged(settings))
 
 
 def audit(job: dict[str, Any], report: Report) -> dict[str, Any]:
     """Audit the scores of a file, and write the audit as page, JSON and Markdown."""
     settings, folder, files = job["settings"], Path(job["folder"]), ["audit.html", "audit.json"]
     report.stage("job_read", 0.1, 0.8)
-    result, columns = _audit_file(job["path"], settings)
+    result = _audit_file(job["path"], settings)
     report.stage("job_write", 0.8, 1.0)
-    overall = result.overall if settings["by"] else result
-    rows, known = overall.rows + sum(overall.settings.set_aside.values()), overall.provenance
-    made = ft.auditing.Provenance.of_files([job["path"]], columns, command=job["command"], rows=rows, seed=0)
-    overall = overall.with_provenance(made, positive=known.positive, strata_cuts=known.strata_cuts)
+    overall = (result.overall if settings["by"] else result).with_provenance(command=job["command"])
     result = replace(result, overall=overall) if settings["by"] else overall
     result.to_html(folder / "audit.html")
-    write_atomically(folder / "audit.json", result.to_json(indent=2).encode())
+    result.to_json(folder / "audit.json", indent=2)
     if not settings["by"]:
         files.append(overall.to_markdown(folder / "audit.md").name)
-    return {**overall.verdict.to_dict(), "rows": rows, "files": files}
-
-
-Curves = tuple[HeldOutRows, dict[str, list[Floats]], list[str]]
+    return {**overall.verdict.to_dict(), "rows": overall.provenance.rows, "files": files}
 
 
 def tradeoff(job: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -172,29 +153,25 @@ def tradeoff(job: dict[str, Any], report: Report) -> dict[str, Any]:
 
 def _split(job: dict[str, Any], report: Report) -> tuple[Any, Any, str]:
     """Return training and held-out rows, as ``fairtransport train`` has them, and the task."""
-    from fairtransport.tabular.file_scoring import collect_file  # noqa: PLC0415
-    from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
-
     report.stage("job_read", 0.0, 0.1)
-    table = collect_file(job["path"], on_progress=report.reach)
+    table = ft.tabular.collect_file(job["path"], on_progress=report.reach)
     label, sensitive = job["settings"]["label"], job["settings"]["sensitive"]
-    task = infer_task(table[label], label, ".")
+    task = ft.tabular.infer_task(table[label], label)
     by_label = label if task == "classification" else None
-    return *split_table(table, _TEST_SHARE, label=by_label, sensitive_features=sensitive), task
+    return *ft.tabular.split_table(table, _TEST_SHARE, label=by_label, sensitive_features=sensitive), task
 
 
-def _train_points(job: dict[str, Any], report: Report) -> Curves:
+def _train_points(job: dict[str, Any], report: Report) -> tuple[HeldOutRows, dict[str, list[Any]], list[str]]:
     settings = job["settings"]
     train, table, task = _split(job, report)
-    curves: dict[str, list[Floats]] = {}
-    notes: list[str] = []
+    curves, notes = dict[str, list[Any]](), list[str]()
     for number, method in enumerate(settings["methods"]):
         title, step = TEXTS[f"method_{method}"], 0.8 / len(settings["methods"])
         report.stage(TEXTS["job_train"].format(method=title), 0.1 + number * step, 0.1 + (number + 1) * step)
         columns, compared = model_columns(settings, method, regression=task == "regression"), _compared(settings)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            made = make_estimator(METHODS[method][0], task, aware=columns["aware"], verbose=True, **compared)
+            made = ft.tabular.make_estimator(METHODS[method][0], task, aware=columns["aware"], verbose=True, **compared)
             model = ft.tabular.TableModel(made, **columns, groups=compared["groups"]).fit(train)
         said = [str(one.message) for one in caught if issubclass(one.category, ft.FairnessWarning)]
         notes += [f"{title}: {text}" for text in (str(getattr(model.estimator_, "outcome_", "")), *said) if text]
@@ -209,21 +186,22 @@ def _train_points(job: dict[str, Any], report: Report) -> Curves:
     return HeldOutRows(groups, rows.labels, settings["criterion"], rows.strata, **held), curves, notes
 
 
-def _repair_points(job: dict[str, Any], report: Report) -> Curves:
+def _repair_points(job: dict[str, Any], report: Report) -> tuple[HeldOutRows, dict[str, list[Any]], list[str]]:
     """Repair each half of the rows by the maps of the other; only the columns that are needed are read."""
     settings = job["settings"]
     report.stage("job_read", 0.0, 0.4)
     with ft.tables.open_files([job["path"]]) as file:
-        columns = _columns(settings, settings["strata"])
+        columns, positive = ft.tables.Columns.named(**column_roles(settings)), settings["pos_label"] or None
         table = file.run(lambda frame, **_: frame.frame.collect("pyarrow").to_native(), columns)
-        positive = _positive(file, columns, settings)
+        positive = file.read_label(columns, positive) if positive and columns.label else None
     n_rows, table = table.num_rows, table.rename_columns(list(columns)).drop_null().to_pandas().dropna()
     if table.empty:
         raise ValueError(TEXTS["error_no_complete"])
     scores, labels = table[columns.score].to_numpy(np.float64), None
     if columns.label is not None:
-        column, name = table[columns.label].to_numpy(), f"Column {columns.label!r}"
-        labels = find_positive(column, positive, size=scores.size, name=name)[0].astype(np.int64)
+        column, source = table[columns.label], f"Column {columns.label!r}"
+        positive = positive_label(column.unique().tolist(), positive, source=source)
+        labels = (column == positive).to_numpy(np.int64)
     bounds = None if scores.min() >= 0.0 and scores.max() <= 1.0 else (scores.min(), scores.max())
     notes = [TEXTS["note_missing"].format(rows=f"{n_rows - scores.size:,}")] if n_rows > scores.size else []
     notes += [TEXTS["note_range"]] if bounds and labels is not None else []
@@ -259,45 +237,35 @@ def take(job: dict[str, Any], report: Report) -> dict[str, Any]:
 
 
 def _take_model(job: dict[str, Any], report: Report, folder: Path) -> tuple[Any, Any, list[str]]:
-    from fairtransport.tabular.file_scoring import score_file  # noqa: PLC0415
-
     settings, chosen = job["settings"], job["chosen"]
     model = ft.load(folder / f"{chosen['method']}.ft")
     _, table, task = _split(job, report)
     rows, audits = model.read_rows(table), []
-    known = {"sensitive_features": rows.sensitive_features, "strata": rows.strata, "task": task}
+    known = {"sensitive_features": rows.sensitive_features, "strata": rows.strata, "task": task, **_judged(settings)}
+    positive = None if task == "regression" else str(model.classes_[-1])
     report.stage("job_intervals", 0.1, 0.4)
     for amount in (0.0, chosen["amount"]):
         model.estimator_.set_params(amount=amount)
-        audits.append(ft.audit(model.score_encoded(rows), rows.labels, **known, **_judged(settings)))
+        audits.append(ft.audit(model.score_encoded(rows), rows.labels, **known).with_provenance(positive=positive))
     ft.save(model, folder / "model.ft")
     report.stage("job_score", 0.4, 0.8)
     out = folder / output_name(job["path"], "scored")
-    with ft.tables.open_files([job["path"]]) as file:
-        scorer, writer = ft.tabular.RowScorer(model), partial(ft.tables.files.table_writer, out)
-        score_file(scorer, file, writer, output="fair_score", on_progress=report.reach)
+    ft.tabular.score_file(model, job["path"], out, output=added_column(settings, chosen), on_progress=report.reach)
     return audits[0], audits[1], ["model.ft", out.name]
 
 
 def _take_repair(job: dict[str, Any], report: Report, folder: Path) -> tuple[Any, Any, list[str]]:
-    from fairtransport.repair.file_repair import repair_file  # noqa: PLC0415
-
-    settings = job["settings"]
+    settings, used = job["settings"], repair_settings(job["settings"])
     repair = ft.QuantileRepair(amount=job["chosen"]["amount"], **_compared(settings))
-    out, repaired = folder / output_name(job["path"], "repaired"), f"{settings['score']}_repaired"
-    labelled = settings["criterion"] != "demographic_parity"
-    report.stage("job_read", 0.0, 0.3)
-    with ft.tables.open_files([job["path"]]) as file, warnings.catch_warnings():
+    out, repaired = folder / output_name(job["path"], "repaired"), added_column(settings, job["chosen"])
+    columns, positive = ft.tables.Columns.named(**column_roles(used)), used["pos_label"] or None
+    report.stage("job_score", 0.0, 0.6)
+    options: Any = {"range": job["range"], "pos_label": positive, "on_progress": report.reach}
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ft.FairnessWarning)
-        columns = _columns(settings if labelled else {**settings, "label": ""}, settings["strata"])
-        counted = ft.tables.Columns(columns.score, (*columns.strata, *columns.sensitive_features), columns.label)
-        positive = _positive(file, columns, settings)
-        counting: dict[str, Any] = {"range": job["range"], "groups": repair.groups, "pos_label": positive}
-        repair.fit_counts(file.run(ft.tables.count_table, counted, **counting), strata=columns.strata)
-        report.stage("job_score", 0.3, 0.6)
-        repair_file(repair, file, columns, out, output=repaired, pos_label=positive, on_progress=report.reach)
+        ft.repair.repair_file(repair, job["path"], columns, out, output=repaired, **options)
     report.stage("job_intervals", 0.6, 0.8)
-    audits = [_audit_file(out, {**settings, "score": score, "by": ""})[0] for score in (settings["score"], repaired)]
+    audits = [_audit_file(out, {**settings, "score": score, "by": ""}) for score in (settings["score"], repaired)]
     return audits[0], audits[1], [out.name]
 
 
@@ -306,17 +274,23 @@ _JOBS = {"look": look, "audit": audit, "tradeoff": tradeoff, "take": take}
 
 def main() -> None:
     """Wait for one job, do it, and end."""
+    lines = queue.SimpleQueue[str]()
+    folder = tempfile.tempdir = tempfile.mkdtemp(prefix=f"fairtransport-{os.getpid()}-")
+
+    def listen() -> None:
+        lines.put(sys.stdin.readline())
+        sys.stdin.read()  # until the server has ended
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
+
+    threading.Thread(target=listen, daemon=True).start()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing else may be printed
     report = Report(lambda event: print(json.dumps(event, default=str), file=out))
     for module in ("duckdb", "pyarrow", "sklearn.linear_model", "fairtransport.tabular"):
         import_module(module)
     ft.audit(np.linspace(0, 1, 90), sensitive_features=["a", "b", "c"] * 30).to_html()  # loads what audits need
-    line = sys.stdin.readline()
-    if not line:
-        return
-    job = json.loads(line)
-    sys.stderr = report
+    job, sys.stderr = json.loads(lines.get()), report
     try:
         report.send({"done": _JOBS[job["kind"]](job, report)})
     except Exception as error:  # noqa: BLE001 - said in the page, without values

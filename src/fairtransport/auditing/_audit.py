@@ -166,11 +166,10 @@ def audit(
     Examples
     --------
     >>> import numpy as np
-    >>> from fairtransport.auditing import Inference
     >>> rng = np.random.default_rng(0)
     >>> group = np.repeat(["a", "b"], 500)
     >>> scores = np.where(group == "a", rng.beta(2, 4, 1000), rng.beta(3, 4, 1000))
-    >>> result = audit(scores, sensitive_features=group, inference=Inference(random_state=0))
+    >>> result = audit(scores, sensitive_features=group)
     >>> result
     Audit(1000 rows in 2 groups, pairwise disparity 0.091, 0.0... to 0.11...)
     >>> result.readings["strong_pairwise_disparity"].p_value

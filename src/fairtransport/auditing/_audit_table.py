@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from fairtransport.auditing._audit import audit_counts
 from fairtransport.auditing.options import Inference, check_options, requested_nodes
+from fairtransport.auditing.provenance import Provenance
 from fairtransport.auditing.series import audit_counts_by, by_in_errors
 from fairtransport.criteria.criterion import needs_labels
 from fairtransport.groups import MATERIALITY, GroupPolicy
 from fairtransport.histograms import DEFAULT_BINS, Grid
-from fairtransport.tables import count_table
+from fairtransport.tables import Columns, FileTable, count_table, open_files
 
 if TYPE_CHECKING:
     from fairtransport.auditing.result import Audit
@@ -47,8 +50,9 @@ def audit_table(
 
     Parameters
     ----------
-    frame : table
-        A table of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
+    frame : table or path
+        A table of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark; the path of a file, which may be
+        larger than memory; or open files, as from `fairtransport.tables.open_files`.
     score : str
         Column of scores: probabilities or any other real numbers.
     sensitive_features : str or list of str
@@ -72,7 +76,8 @@ def audit_table(
     task : {"classification", "regression"}, optional
         As in `fairtransport.audit`; by default recognised from the first rows.
     pos_label : label, optional
-        The positive class; needed unless labels are 0 and 1, false and true, no and yes or -1 and 1.
+        The positive class; needed unless labels are 0 and 1, false and true, no and yes or -1 and 1. Of files also as
+        the text that they have.
 
     Returns
     -------
@@ -88,7 +93,6 @@ def audit_table(
     Examples
     --------
     >>> import polars as pl
-    >>> from fairtransport.auditing import Inference
     >>> table = pl.LazyFrame({"s": [0.25, 0.5, 0.75, 1.0, None], "sex": ["F", "F", "M", "M", "M"]})
     >>> result = audit_table(table, score="s", sensitive_features="sex")
     >>> result.metrics["strong_pairwise_disparity"], result.settings.set_aside
@@ -99,8 +103,7 @@ def audit_table(
     >>> sex, month = rng.choice(["F", "M"], 3000), rng.integers(1, 4, 3000)
     >>> scores = rng.beta(2, np.where((sex == "F") & (month == 3), 4, 3))
     >>> table = pl.DataFrame({"s": scores, "sex": sex, "month": month})
-    >>> seeded = Inference(random_state=0)
-    >>> series = audit_table(table, by="month", score="s", sensitive_features="sex", inference=seeded)
+    >>> series = audit_table(table, by="month", score="s", sensitive_features="sex")
     >>> [point.value for point in series.points if point.outside]
     ['3']
     """
@@ -121,24 +124,37 @@ def audit_table(
     check_options(None if range is None else Grid.over(range, n_bins), **options)  # fail before the engine starts
     if needs_labels(criterion) and label is None:
         raise ValueError(f"criterion={criterion!r} compares people with the same label, so it needs label=.")
-    with nullcontext() if by is None else by_in_errors():
-        counts = count_table(
-            frame,
-            score=score,
-            sensitive_features=sensitive_features,
-            label=label,
-            strata=strata if by is None else by,
-            cut_strata=by is None,
-            weight=weight,
-            range=range,
-            n_bins=n_bins,
-            groups=groups,
-            pos_label=pos_label,
-            any_range=True,
-            nodes=requested_nodes(thresholds) if by is None else (),
-            task=task,
-            within_labels=needs_labels(criterion),
-        )
-    if by is not None:
-        return audit_counts_by(counts, by=by, **options)
-    return audit_counts(counts, **options)
+    roles: dict[str, Any] = {"score": score, "sensitive_features": sensitive_features, "label": label, "weight": weight}
+    roles["strata"] = strata if by is None else by
+    counting: dict[str, Any] = {
+        "cut_strata": by is None,
+        "range": range,
+        "n_bins": n_bins,
+        "groups": groups,
+        "pos_label": pos_label,
+        "any_range": True,
+        "nodes": requested_nodes(thresholds) if by is None else (),
+        "task": task,
+        "within_labels": needs_labels(criterion),
+    }
+    with nullcontext() if by is None else by_in_errors(), _opened(frame) as table:
+        if isinstance(table, FileTable):
+            columns = Columns.named(**roles)
+            if pos_label is not None and label is not None:
+                counting["pos_label"] = table.read_label(columns, str(pos_label))
+            counts = table.run(count_table, columns, **counting)
+            seed: Any = getattr(inference, "random_state", None)
+            known: Any = {"seed": seed if isinstance(seed, int) else None, "strata_cuts": counts.cuts}
+            known |= {"rows": counts.rows, "positive": counts.positive_name}
+            made = Provenance.of_files(table.paths, columns, **known)
+        else:
+            counts, made = count_table(table, **roles, **counting), None
+    if by is None:
+        return audit_counts(counts, **options).with_provenance(made)
+    series = audit_counts_by(counts, by=by, **options)
+    return replace(series, overall=series.overall.with_provenance(made))
+
+
+def _opened(frame: Any) -> AbstractContextManager[Any]:
+    """Return a context with the table, or with the opened file of a path."""
+    return open_files(frame) if isinstance(frame, str | os.PathLike) else nullcontext(frame)

@@ -25,6 +25,7 @@ is below the median under the null hypothesis, the upper limit is that of an obs
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +36,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincc
 
 from fairtransport._arrays import Floats, Ints
 from fairtransport.auditing.proportions import holm
@@ -54,16 +54,35 @@ _TOL = 1e-3  # relative to the observed norm; far below the spread of the replic
 
 
 def largest_roots(
-    measure: Callable[[Floats, Ints], Floats], observed: float, start: Floats, slope: float, n_entries: int
+    measure: Callable[[Floats, Ints], Floats],
+    observed: float,
+    at_0: Floats,
+    slope: float,
+    n_entries: int,
+    *,
+    above: float = 0.0,
+    below: float = np.inf,
 ) -> Floats:
-    """Return where convex functions take a value for the last time, right of 0, by secants; 0 where they do not."""
+    """Return where convex functions take a value for the last time, right of 0, by secants; 0 where they do not.
+
+    ``slope`` is the largest one, that of large arguments. Roots up to ``above`` may be returned as 0, those from
+    ``below`` on as infinite.
+    """
     step = max(1, _CACHE_ENTRIES // n_entries)  # arrays that fit into the cache are several times faster
 
     def excess_of(at: Floats, index: Ints) -> Floats:
         parts = (slice(first, first + step) for first in range(0, index.size, step))
         return np.concatenate([measure(at[part], index[part]) for part in parts]) - observed
 
-    at, roots, index = start, start.copy(), np.arange(start.size)
+    roots, index = np.zeros(at_0.size), np.arange(at_0.size)
+    if above > 0:  # a convex function that is not less than at 0 increases from there on
+        index = np.flatnonzero(excess_of(np.full(at_0.size, above), index) < np.maximum(at_0 - observed, 0.0))
+    elif below < np.inf:
+        excess = excess_of(np.full(at_0.size, below), index)
+        roots[excess < 0], index = np.inf, np.flatnonzero(excess >= 0)
+    at = (observed + at_0[index]) / slope  # right of the root, by the triangle inequality
+    if not index.size:
+        return roots
     excess, slopes = excess_of(at, index), np.full(at.size, slope)
     for _ in range(_MAX_ITER):
         new = np.maximum(at - excess / slopes, 0.0)
@@ -88,7 +107,7 @@ _THRESHOLD = 4.0  # deviations of less than two standard errors are left out of 
 _BIAS = 0.5  # share of what noise of the shifts adds to a disparity that is taken off; chosen on worlds of known truth
 _NEGLIGIBLE = 0.02  # share of noise
 _EQUAL = 1e-9  # a disparity that is 0 but for rounding
-_CACHE_ENTRIES = 1 << 17  # of the curves that are solved at a time
+_CACHE_ENTRIES = 1 << 18  # of the curves that are solved at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,20 +199,18 @@ class _Component:
     def total(self, curves: Floats) -> Floats:
         return self.stratum.weight * self.norm.total(curves, self.widths.astype(curves.dtype))
 
-    def noise(self, drawn: Floats, source: Floats) -> Floats:
-        """Return the deviations of replicates from their source."""
-        prepare, histograms = self.norm.prepare, self.stratum.histograms
-        return self.stratum.noise_factor * (prepare(drawn, histograms) - prepare(source, histograms))
-
     def shifted(self, curves: Floats) -> Floats:
         """Return the part of curves that shifts groups; all of it where no score can move."""
         return _split_shift(curves, self.shift, self.widths)[0] if self.shift @ self.widths > 0 else curves
 
 
 def confidence_distributions(
-    strata: Sequence[Stratum], n_replicates: int, rng: np.random.Generator, *, significant: bool = True
+    strata: Sequence[Stratum], n_replicates: int, rng: np.random.Generator, *, tail: float = 0.5
 ) -> dict[str, ConfidenceDistribution]:
-    """Solve bootstrap replicates for the true disparities behind the observed ones."""
+    """Solve bootstrap replicates for the true disparities behind the observed ones.
+
+    Quantiles of ``lower`` are exact up to level ``tail``, which is 0 where no lower limit is needed.
+    """
     size = sum(stratum.histograms.masses.size for stratum in strata)
     chunk = max(1, min(n_replicates, _MAX_CURVE_ENTRIES // size))
     chunks = [chunk] * (n_replicates // chunk) + [n_replicates % chunk] * (n_replicates % chunk > 0)
@@ -203,19 +220,23 @@ def confidence_distributions(
     for n_drawn in chunks:
         draw = attrgetter("replicates" if n_drawn == n_replicates else "bootstrap")  # each chunk needs its own
         draws = [draw(stratum.histograms)(rng, n_drawn) for stratum in strata]
+        noises: dict[bool, list[Floats]] = {}  # of distribution functions, and of quantile functions
         for norms in zip(*(stratum.norms for stratum in strata), strict=True):
-            name = norms[0].name
+            name, of_quantiles = norms[0].name, norms[0].kind == "mean"
+            if of_quantiles not in noises:
+                noises[of_quantiles] = [_noise(*each) for each in zip(norms, strata, draws, strict=True)]
+            noise = noises[of_quantiles]
             if name not in components:
-                components[name] = [_make_component(*each) for each in zip(norms, strata, draws, strict=True)]
+                components[name] = [_make_component(*each) for each in zip(norms, strata, noise, strict=True)]
             terms = components[name]
-            noise: list[Any] = [term.noise(*draw).astype(np.float32) for term, draw in zip(terms, draws, strict=True)]
             direct, sparse = zip(*(term.directions for term in terms), strict=True)
             observed = sum(float(term.total(term.observed)[0]) for term in terms)
             chance = _measure(terms, direct, noise, np.zeros(n_drawn))
             largest.setdefault(name, max(observed, float(np.median(chance))))
             lower = values = _solve(terms, direct, noise, chance, observed)
-            if significant and any(one is not other for one, other in zip(direct, sparse, strict=True)):
-                lower = np.minimum(lower, _solve(terms, sparse, noise, chance, observed))
+            if tail > 0 and any(one is not other for one, other in zip(direct, sparse, strict=True)):
+                below = float(np.quantile(values, tail, method="higher")) if n_drawn == n_replicates else np.inf
+                lower = np.minimum(lower, _solve(terms, sparse, noise, chance, observed, below=below))
             upper = values if observed == largest[name] else _solve(terms, direct, noise, chance, largest[name])
             scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, direct, strict=True))
             middle = float(np.median(upper))
@@ -228,7 +249,13 @@ def confidence_distributions(
     return {name: ConfidenceDistribution(*map(np.concatenate, zip(*each, strict=True))) for name, each in parts.items()}
 
 
-def _make_component(norm: DisparityNorm, stratum: Stratum, draw: tuple[Floats, Floats]) -> _Component:
+def _noise(norm: DisparityNorm, stratum: Stratum, draw: tuple[Floats, Floats]) -> Floats:
+    """Return the deviations of replicates from their source."""
+    drawn, source = (norm.prepare(curves, stratum.histograms) for curves in draw)
+    return np.float32(stratum.noise_factor) * np.subtract(drawn, source, dtype=np.float32)
+
+
+def _make_component(norm: DisparityNorm, stratum: Stratum, noise: Floats) -> _Component:
     histograms = stratum.histograms
     curves = norm.prepare(histograms.curves(), histograms)
     deviations = curves - norm.centre(curves, histograms)
@@ -237,13 +264,12 @@ def _make_component(norm: DisparityNorm, stratum: Stratum, draw: tuple[Floats, F
     # The effect of a small shift of the scores on a curve: largest where scores are dense; constant on quantiles.
     shift = np.ones(widths.size) if norm.kind == "mean" else pooled * (1 - pooled)
     component = _Component(norm, stratum, widths, shift, deviations, (deviations,) * 2)
-    noise = component.noise(*draw)
     if norm.target is None:
         noise = noise - noise[-1]
     if not shift @ widths > 0:
         return component
     shifted, remainder = _split_shift(deviations, shift, widths)
-    explained = _explained_share(remainder[:-1], _split_shift(noise[:-1], shift, widths)[1], widths)
+    explained = _explained_share(remainder[:-1], noise[:-1], shift, widths)
     sparse = direction = shifted + (1.0 - explained) * remainder
     if float(component.total(direction)[0]) <= _EQUAL:
         sparse = direction = _alternating_shift(len(deviations), histograms.group_shares, shift)
@@ -261,7 +287,7 @@ def smooth_deviations(curves: Floats, noise: Floats, widths: Floats) -> Floats:
         return deviations
     errors = (noise - noise.mean(axis=1, keepdims=True)).swapaxes(0, 1)
     shifted, remainder = _split_shift(deviations, shift, widths)
-    explained = _explained_share(remainder, _split_shift(errors, shift, widths)[1], widths)
+    explained = _explained_share(remainder, errors, shift, widths)
     return shifted + max(0.0, 1.0 - _SMOOTHING * explained) * remainder
 
 
@@ -274,11 +300,12 @@ def _threshold(deviations: Floats, noise: Floats) -> Floats:
     return sparse
 
 
-def _explained_share(remainder: Floats, noise: Floats, widths: Floats) -> float:
-    """Return the share of the squared deviations of groups that noise, (n_groups, n_draws, n_nodes), explains."""
+def _explained_share(remainder: Floats, noise: Floats, shift: Floats, widths: Floats) -> float:
+    """Return the share of what is no shift in groups that noise, (n_groups, n_draws, n_nodes), explains, in squares."""
     energy = float(np.sum(remainder**2 @ widths))
-    noise_energy = float(np.sum((noise**2 @ widths).mean(axis=1)))
-    return min(1.0, noise_energy / energy) if energy > 0 else 1.0
+    areas = noise @ widths / (shift @ widths)
+    squares = noise**2 @ widths - 2 * areas * (noise @ (shift * widths)) + areas**2 * (shift**2 @ widths)
+    return min(1.0, float(np.sum(squares.mean(axis=1))) / energy) if energy > 0 else 1.0
 
 
 def _split_shift(curves: Floats, shift: Floats, widths: Floats) -> tuple[Floats, Floats]:
@@ -306,8 +333,9 @@ def _measure(
 
 
 def _solve(
-    terms: Sequence[_Component], directions: Sequence[Floats], noise: Sequence[Floats], chance: Floats, observed: float
-) -> Floats:
+    terms: Sequence[_Component], directions: Sequence[Floats], noise: Sequence[Floats], chance: Floats, observed: float,
+    *, below: float = np.inf,
+) -> Floats:  # fmt: skip
     r"""Return the true disparity at the largest root :math:`\lambda \ge 0` of each replicate; ``chance`` is at 0."""
     scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, directions, strict=True))
     if not scale > 0:
@@ -316,8 +344,8 @@ def _solve(
     def measure(multiples: Floats, index: Ints) -> Floats:
         return _measure(terms, directions, [one[:, index] for one in noise], multiples)
 
-    start, n_entries = (observed + chance) / scale, sum(one[:, 0].size for one in noise)  # right of the root
-    return scale * largest_roots(measure, observed, start, scale, n_entries)
+    n_entries = sum(one[:, 0].size for one in noise)
+    return scale * largest_roots(measure, observed, chance, scale, n_entries, below=below / scale)
 
 
 # The disparities as norms of curves, evaluated for thousands of resampled histograms at once.
@@ -572,7 +600,17 @@ def _p_value(distance: float, noise: Floats) -> float:
     mean, variance = float(squares.mean()), float(squares.var())
     if not variance > 0:
         return p_value
-    return float(min(p_value, max(gammaincc(mean**2 / variance, distance**2 * mean / variance), 1e-12)))
+    return min(p_value, max(_gamma_tail(mean**2 / variance, distance**2 * mean / variance), 1e-12))
+
+
+def _gamma_tail(shape: float, value: float) -> float:
+    """Return the probability that a gamma variable exceeds a value, by a continued fraction; 1 near its mean."""
+    if value <= shape + 1:
+        return 1.0
+    fraction = 0.0
+    for n in range(200, 0, -1):
+        fraction = n * (n - shape) / (value + 2 * n + 1 - shape - fraction)
+    return math.exp(shape * math.log(value) - value - math.lgamma(shape)) / (value + 1 - shape - fraction)
 
 
 # The permutation test of no difference between groups, on histograms.

@@ -58,8 +58,9 @@ def disparity_readings(
     """Return the weighted sum over strata of each disparity, with interval, noise floor and p-value."""
     readings = {}
     kinds = {norm.name: norm.kind for norm in strata[0].norms}
-    significant = p_value <= 1 - options.inference.confidence or "fixed" in kinds.values()
-    distributions = confidence_distributions(strata, options.inference.n_bootstrap, rng, significant=significant)
+    tail = 1 - options.inference.confidence
+    tail = tail if p_value <= tail or "fixed" in kinds.values() else 0.0
+    distributions = confidence_distributions(strata, options.inference.n_bootstrap, rng, tail=tail)
     for name, distribution in distributions.items():
         floor = floors[name]
         value = float(sum(stratum.weight * value[name] for stratum, value in zip(strata, values, strict=True)))
@@ -97,8 +98,9 @@ def pair_estimate(
         make_stratum(each, (norm,), n_strata=len(histograms), weight=weight, noise_factor=noise_factor)
         for each, weight in zip(histograms, weights, strict=True)
     ]
-    significant = p_value <= 1 - options.inference.confidence
-    distributions = confidence_distributions(strata, options.inference.n_bootstrap, rng, significant=significant)
+    tail = 1 - options.inference.confidence
+    tail = tail if p_value <= tail else 0.0
+    distributions = confidence_distributions(strata, options.inference.n_bootstrap, rng, tail=tail)
     observed = sum(
         stratum.weight * float(norm.total(stratum.histograms.curves(), stratum.histograms.widths)[0])
         for stratum in strata

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from fairtransport._arrays import Floats
 from fairtransport.auditing._confidence_intervals import (
@@ -48,6 +47,7 @@ from fairtransport.auditing.proportions import (
     ratio,
     selection_factor,
     share,
+    student_quantile,
 )
 from fairtransport.auditing.records import (
     QUANTILE_LEVELS,
@@ -187,7 +187,7 @@ def rank_part(evidence: Evidence, groups: tuple[int, ...], *, n_parts: int = 1) 
     """Return the rows of groups with ranks instead of scores, and the disparities of the ranks."""
     ranked = evidence.ranked()
     stratum = make_stratum(ranked.histograms, RANK_NORMS, n_strata=n_parts, groups=groups)
-    values = dict(zip(RANK_METRICS, (float(np.triu(ranked.distances(), 1).sum()), evidence.largest_gap()), strict=True))
+    values = dict(zip(RANK_METRICS, (float(np.triu(ranked.distances, 1).sum()), evidence.largest_gap()), strict=True))
     return ComparedPart(ranked, stratum, values, evidence)
 
 
@@ -203,7 +203,7 @@ def compare_parts(
     p_value = floors[PAIRS_TEST].p_value
     readings = disparity_readings(strata, [part.values for part in parts], floors, options, rng, p_value=p_value)
     tests = compare_pairs(strata, p_value, options.inference.confidence, options.inference.n_bootstrap, rng)
-    each = (part.evidence.distances()[np.triu_indices(len(part.groups), 1)][:, None] for part in parts)
+    each = (part.evidence.distances[np.triu_indices(len(part.groups), 1)][:, None] for part in parts)
     observed = index_pairs(strata).mean(strata, each)[:, 0]
     chosen = {
         index: _summarise(parts, tests, index, options, rng, readings=readings)
@@ -258,7 +258,7 @@ def _summarise(
         p_value = float(reading.p_value or 0.0)
     else:
         factor = selection_factor(tests.n_rivals(index), np.unique(tests.pairs).size, options.inference.confidence)
-        distance = sum(weight * float(each.distances()[0, 1]) for weight, each in zip(weights, alone, strict=True))
+        distance = sum(weight * float(each.distances[0, 1]) for weight, each in zip(weights, alone, strict=True))
         estimate = pair_estimate(
             histograms, options, rng, distance=distance, p_value=p_value, noise_factor=factor, weights=weights
         )
@@ -276,7 +276,7 @@ def _summarise(
         most_between=tuple(scale.to_scores(summary.most_between).tolist()),
         threshold=float(scale.to_scores(summary.threshold)),
         score_distance=sum(
-            weight * float(each.distances()[0, 1]) * (grid.high - grid.low)
+            weight * float(each.distances[0, 1]) * (grid.high - grid.low)
             for weight, each in zip(weights, two, strict=True)
         ),
     )
@@ -310,7 +310,7 @@ def mean_difference(
         # Half of the degrees of freedom: skewed weights make a mean less certain than its variance tells.
         squared += float(np.sum(variances**2 / (degrees / 2)))
     welch = variance**2 / squared if variance > 0 else 4.0
-    half = factor * float(stdtrit(welch, (1 + confidence) / 2)) * float(np.sqrt(variance))
+    half = factor * student_quantile(welch, (1 + confidence) / 2) * float(np.sqrt(variance))
     return Estimate(value, max(-1.0, value - half), min(1.0, value + half))
 
 
@@ -430,7 +430,7 @@ def estimate_audit(
             replace(summarise_threshold(evidence, cut, options, compared), top_share=share)
             for cut, share in zip(options.thresholds, options.top_shares, strict=True)
         ),
-        distances=unit * evidence.distances(),
+        distances=unit * evidence.distances,
         pair_p_values=comparison.pair_p_values,
         farthest=comparison.farthest,
         clearest=comparison.clearest,
@@ -440,7 +440,7 @@ def estimate_audit(
         **errors,
         within=within,
         histograms=histograms,
-        rank_distances=None if evidence.rank_scale is None else evidence.ranked().distances(),
+        rank_distances=None if evidence.rank_scale is None else evidence.ranked().distances,
         regression=regression,
         settings=Settings(
             target=_describe_target(options.target, histograms.groups.names, target),
@@ -608,7 +608,7 @@ def _mean_distances(parts: Sequence[ComparedPart], n_groups: int) -> Floats:
     for part in parts:
         at = np.ix_(part.groups, part.groups)
         grid = None if part.scores is None else part.scores.histograms.grid
-        distances = part.evidence.distances() if part.scores is None else part.scores.distances()
+        distances = part.evidence.distances if part.scores is None else part.scores.distances
         total[at] += part.stratum.weight * distances * (1.0 if grid is None else grid.high - grid.low)
         weights[at] += part.stratum.weight
     return np.divide(total, weights, out=np.full_like(total, np.nan), where=weights > 0)

@@ -15,7 +15,8 @@ from fairtransport.auditing.records import Decisions
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid, GroupHistograms, count_entries, resample_masses, shuffle_cells
 from fairtransport.histograms.resampling import MOST_SHUFFLED
-from fairtransport.metrics import disparities, kolmogorov_smirnov_disparity, pairwise_distances
+from fairtransport.metrics import kolmogorov_smirnov_disparity
+from fairtransport.metrics.ranks import SortedScores, sort_scores
 from fairtransport.strata import Strata
 from fairtransport.transport.line import Sample
 
@@ -88,8 +89,13 @@ class Evidence:
         """Return the three disparities."""
         return self.histograms.disparities(target)
 
+    def labelled(self, label: int) -> Evidence:
+        """Return the evidence of the rows with one label."""
+        return Evidence(with_label(self.histograms, label), self.rank_scale)
+
+    @cached_property
     def distances(self) -> Floats:
-        """Return the matrix of distances between groups."""
+        """The matrix of distances between groups."""
         return self.histograms.distances()
 
     @cached_property
@@ -181,25 +187,32 @@ class RowEvidence(Evidence):
         """Return the evidence of some groups alone: rows that belong to none of them are left out."""
         return RowEvidence(self.histograms.only(groups), self.rank_scale, rows=self.rows.only(groups))
 
+    def labelled(self, label: int) -> RowEvidence:
+        """Return the evidence of the rows with one label."""
+        rows = self.rows.select(np.flatnonzero(np.asarray(self.rows.positive) == bool(label)))
+        return RowEvidence(with_label(self.histograms, label), self.rank_scale, rows=rows)
+
     @cached_property
     def _scores(self) -> Floats:
         return self.histograms.grid.to_unit(self.rows.scores)
 
-    @property
-    def _by_group(self) -> dict[str, Any]:
-        return {"sensitive_features": self.rows.groups, "sample_weight": self.rows.weights}
+    @cached_property
+    def _sorted(self) -> SortedScores:
+        return sort_scores(self._scores, self.rows.groups, self.rows.weights)
 
     def largest_gap(self) -> float:
         """Return the largest difference between two groups' shares above a threshold (Kolmogorov-Smirnov)."""
-        return kolmogorov_smirnov_disparity(self._scores, **self._by_group)
+        rows = self.rows
+        return kolmogorov_smirnov_disparity(self._scores, sensitive_features=rows.groups, sample_weight=rows.weights)
 
     def disparities(self, target: Any) -> dict[str, float]:
         """Return the three disparities."""
-        return disparities(self._scores, target=self.histograms.unit_target(target), **self._by_group)
+        return self._sorted.disparities(self.histograms.unit_target(target), (0.0, 1.0))
 
+    @cached_property
     def distances(self) -> Floats:
-        """Return the matrix of distances between groups."""
-        return pairwise_distances(self._scores, **self._by_group)
+        """The matrix of distances between groups."""
+        return self._sorted.distances()
 
     def sample(self, group: int) -> Sample:
         """Return the distribution of a group's scores."""

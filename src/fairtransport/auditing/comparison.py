@@ -17,6 +17,7 @@ from fairtransport.auditing.records import distance_text, threshold_heading
 from fairtransport.auditing.result import Audit, plain_values
 from fairtransport.auditing.tables import (
     METRIC_NAMES,
+    WITHHELD,
     Cell,
     Column,
     Row,
@@ -179,8 +180,7 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     >>> group = np.repeat(["a", "b"], 500)
     >>> scores = np.r_[rng.beta(2, 4, 500), rng.beta(4, 2, 500)]
     >>> repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=group)
-    >>> seeded = ft.auditing.Inference(random_state=0)
-    >>> before, after = (ft.audit(s, sensitive_features=group, inference=seeded) for s in (scores, repaired))
+    >>> before, after = (ft.audit(s, sensitive_features=group) for s in (scores, repaired))
     >>> ft.compare(before, after)
     AuditComparison(2 groups, pairwise disparity 0.329 to 0.000, beyond noise)
     """
@@ -190,6 +190,7 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     titles = tuple(names)
     if len(titles) != 2 or not all(isinstance(name, str) for name in titles):
         raise TypeError("names must be two strings, such as ('Before', 'After').")
+    before, after = before.shown, after.shown
     positions = _match_groups(before, after)
     changes = {
         name: _change(reading.estimate, after.readings[name].estimate)
@@ -279,6 +280,7 @@ def comparison_tables(comparison: AuditComparison) -> list[Table]:
             replace(row := _change_row(group.name, "", change), group=index, mark=row.mark + " ?" * (not group.judged))
             for index, (group, change) in enumerate(zip(before.groups, threshold.rates, strict=True))
         ]
+        hidden = any(math.isnan(change.value) for change in threshold.rates)
         tables.append(
             Table(
                 key=f"selected-{number + 1}",
@@ -287,7 +289,7 @@ def comparison_tables(comparison: AuditComparison) -> list[Table]:
                 head="Group",
                 columns=columns,
                 rows=tuple(rows),
-                foot=f"Lowest over highest rate: {ratios}.",
+                foot=f"Lowest over highest rate: {ratios}. {WITHHELD * hidden}".strip(),
                 name_width=25,
             )
         )
@@ -302,12 +304,17 @@ def _change_row(name: str, note: str, change: Change, *, distance: Callable[[flo
         return f"{'' if shown.startswith('-') else '+'}{shown}".replace("-", "\N{MINUS SIGN}")
 
     values = (
-        *(Cell((distance or percent)(value), value) for value in (change.before, change.after)),
-        Cell(f"{signed(change.value)}{' points' if distance is None else ''}", change.value),
-        Cell(f"{signed(change.low)} to {signed(change.high)}", f"{change.low} to {change.high}"),
+        *(_cell(value, (distance or percent)(value)) for value in (change.before, change.after)),
+        _cell(change.value, f"{signed(change.value)}{' points' if distance is None else ''}"),
+        _cell(change.value, f"{signed(change.low)} to {signed(change.high)}", f"{change.low} to {change.high}"),
         "yes" if change.beyond_noise else "no",
     )
     return Row(name, values, note=note, mark=" *" if change.beyond_noise else "")
+
+
+def _cell(value: float, shown: str, raw: Any = None) -> Cell | None:
+    """Return the cell of a figure, or None where it is withheld."""
+    return None if math.isnan(value) else Cell(shown, value if raw is None else raw)
 
 
 def _pair_table(comparison: AuditComparison, names: Sequence[str]) -> Table:

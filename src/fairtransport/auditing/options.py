@@ -32,13 +32,14 @@ class Inference:
     n_bootstrap, n_permutations : int, default 1000
         Bootstrap replicates for the intervals, and permutations of the groups for noise floors and p-values; at least
         20 in audits of scores.
-    random_state : int, Generator or None
-        Seed of the bootstrap and of the permutations.
+    random_state : int, Generator or None, default 0
+        Seed of the bootstrap and of the permutations, so that an audit that is repeated has the same figures; None
+        draws anew each time.
 
     Examples
     --------
     >>> import fairtransport as ft
-    >>> quick = ft.auditing.Inference(n_bootstrap=100, n_permutations=100, random_state=0)
+    >>> quick = ft.auditing.Inference(n_bootstrap=100, n_permutations=100)
     >>> ft.audit([0.2, 0.4, 0.6, 0.8], sensitive_features=["a", "b", "a", "b"], inference=quick).settings.n_bootstrap
     100
     """
@@ -46,7 +47,7 @@ class Inference:
     confidence: float = 0.95
     n_bootstrap: int = 1000
     n_permutations: int = 1000
-    random_state: int | np.random.Generator | None = None
+    random_state: int | np.random.Generator | None = 0
 
 
 def check_inference(inference: Inference | None, *, default: Inference | None = None, least: int = 0) -> Inference:

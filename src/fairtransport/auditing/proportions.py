@@ -35,6 +35,20 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
+def student_quantile(freedom: float, level: float) -> float:
+    """Return a quantile of Student's t distribution: by the expansion of Cornish and Fisher where SciPy can wait."""
+    if freedom < 200:
+        from scipy.special import stdtrit  # noqa: PLC0415 - importing it takes a tenth of the time of an audit
+
+        return float(stdtrit(freedom, level))
+    z = _NORMAL.inv_cdf(level)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    return (
+        z
+        + ((z**3 + z) / 4 + (second + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384 / freedom) / freedom) / freedom
+    )
+
+
 def range_confidence(critical: float, n_groups: int) -> float:
     """Return the probability that all pairs of normal means lie within ``critical`` standard errors of each other."""
     within = _CDF - np.interp(_POINTS - critical * np.sqrt(2), _POINTS, _CDF, left=0.0)

@@ -16,7 +16,7 @@ from fairtransport._text import interval_text, number_text, percent, score_text,
 from fairtransport.auditing.proportions import Estimate, Tally, agreeing, complement, difference, holm, ratio
 from fairtransport.auditing.provenance import Provenance
 from fairtransport.criteria.criterion import criterion_text
-from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUPS, GroupPolicy, Groups
+from fairtransport.groups import MIN_GROUP_SIZE, MIN_SHOWN_ROWS, SMALL_GROUPS, GroupPolicy, Groups
 from fairtransport.histograms import GroupHistograms
 
 if TYPE_CHECKING:
@@ -283,6 +283,11 @@ class GroupSummary:
     error: Estimate | None = None
     auc: Estimate | None = None
 
+    @property
+    def withheld(self) -> bool:
+        """Whether the group is so small that its figures are not shown: they would be those of single people."""
+        return self.rows < MIN_SHOWN_ROWS
+
 
 @dataclass(frozen=True)
 class ThresholdSummary:
@@ -530,7 +535,7 @@ def unit_points(audit: AuditData) -> Iterator[str]:
     """Yield the distance in units of the score and the largest difference of selection rates, without known bounds."""
     within = audit.within
     readings, pair = (audit.readings, audit.clearest) if within is None else (within.readings, within.clearest)
-    if audit.settings.bounded or pair.score_distance is None:
+    if audit.settings.bounded or pair.score_distance is None or math.isnan(pair.score_distance):
         return
     unit = "the label" if audit.regression is not None else f"the {scores_word(audit, plural=False)}"
     size = score_text(pair.score_distance)
@@ -668,7 +673,7 @@ def compare_rates(audit: AuditData) -> tuple[RateComparison, ...]:
 def _compare_at(audit: AuditData, at: ThresholdSummary) -> list[RateComparison]:
     rates = at.rates if at.favourable == "high" else tuple(map(complement, at.rates))
     best = at.better_off
-    if at.four_fifths is None:
+    if at.four_fifths is None or math.isnan(rates[best].value):
         return []
     judged = [index for index, group in enumerate(audit.groups) if group.judged and index != best]
     alpha, rows = 1 - audit.settings.confidence, []

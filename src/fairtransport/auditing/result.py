@@ -24,6 +24,7 @@ from fairtransport._text import three_digits
 from fairtransport._validation import check_choice
 from fairtransport.auditing._disparity_readings import summarise_pair
 from fairtransport.auditing._evidence import RankScale
+from fairtransport.auditing._withholding import withhold_small_groups
 from fairtransport.auditing.provenance import Provenance
 from fairtransport.auditing.records import QUANTILE_LEVELS, AuditData, compare_rates
 from fairtransport.auditing.text import AUDIT_TABLES, audit_lines
@@ -258,13 +259,20 @@ class Audit(AuditData):
     """
 
     @cached_property
+    def shown(self) -> Audit:
+        """The audit as text, tables, pages and files show it: figures of groups of fewer than 5 rows are withheld."""
+        return withhold_small_groups(self)
+
+    @cached_property
     def verdict(self) -> Verdict:
         """The conclusion of the audit, in words and as values; see `Verdict`."""
         return form_verdict(self)
 
     def cdf(self, points: ArrayLike) -> Floats:
         """Return the share of each group at or below each point, of shape (n_groups, n_points)."""
-        return 1.0 - self.histograms.shares_above(points).T
+        shares = 1.0 - self.histograms.shares_above(points).T
+        shares[~(self.histograms.weights > 0)] = np.nan
+        return shares
 
     def error_curves(self, points: ArrayLike) -> dict[str, Floats]:
         """Return ``true_positive_rate`` and ``false_positive_rate`` of each group at each threshold.
@@ -310,19 +318,19 @@ class Audit(AuditData):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the histograms as plain values that JSON can represent; NaN and infinity are None."""
-        points = display_points(self.histograms, _CDF_POINTS)
-        figures = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "histograms"}
+        shown, points = self.shown, display_points(self.shown.histograms, _CDF_POINTS)
+        figures = {part.name: getattr(shown, part.name) for part in fields(self) if part.name != "histograms"}
         return plain_values(
             {
-                "rows": self.rows,
-                "verdict": self.verdict.to_dict(),
-                "metrics": self.metrics,
+                "rows": shown.rows,
+                "verdict": shown.verdict.to_dict(),
+                "metrics": shown.metrics,
                 **figures,
                 "quantile_levels": QUANTILE_LEVELS,
-                "mean_pairwise_distance": self.mean_pairwise_distance,
-                "cdf": {"points": points, "groups": self.cdf(points)},
-                "error_curves": {"points": points, **self.error_curves(points)},
-                "rate_comparisons": compare_rates(self),
+                "mean_pairwise_distance": shown.mean_pairwise_distance,
+                "cdf": {"points": points, "groups": shown.cdf(points)},
+                "error_curves": {"points": points, **shown.error_curves(points)},
+                "rate_comparisons": compare_rates(shown),
             }
         )
 
@@ -344,7 +352,7 @@ class Audit(AuditData):
             "format": FORMAT,
             "version": VERSION,
             **self.to_dict(),
-            "histograms": encode_histograms(self.histograms),
+            "histograms": encode_histograms(self.shown.histograms),
         }
         text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
         return text if path is None else write_atomically(path, f"{text}\n".encode())
@@ -388,11 +396,11 @@ class Audit(AuditData):
         DataFrame or Table
         """
         check_choice(table, tuple(AUDIT_TABLES), name="table")
-        return make_frame(AUDIT_TABLES[table](self), library)
+        return make_frame(AUDIT_TABLES[table](self.shown), library)
 
     def to_markdown(self, path: Any = None, *, title: str | None = None) -> Any:
         """Write the audit as Markdown, for a model card or a report; without a path the text is returned."""
-        text = str(render("pages.documents.audit_markdown", self, title=title))
+        text = str(render("pages.documents.audit_markdown", self.shown, title=title))
         return text if path is None else write_atomically(path, text.encode())
 
     def with_provenance(self, provenance: Provenance | None = None, **values: Any) -> Audit:
@@ -437,11 +445,11 @@ class Audit(AuditData):
         Path or str
             One file that works offline: no network request, under 5 MB for any number of rows and up to 200 groups.
         """
-        return render("pages.audit.audit_page", self, path=path, **options)
+        return render("pages.audit.audit_page", self.shown, path=path, **options)
 
     def _repr_html_(self) -> str:
         """Show the verdict and the groups in a notebook."""
-        return str(render("pages.documents.render_notebook_cell", self))
+        return str(render("pages.documents.render_notebook_cell", self.shown))
 
     def __repr__(self) -> str:
         shown = (self.within or self).mean_readings[self.settings.pairs_metric]
@@ -451,7 +459,7 @@ class Audit(AuditData):
         return f"Audit({text}, {three_digits(shown.low)} to {three_digits(shown.high)})"
 
     def __str__(self) -> str:
-        return "\n".join(audit_lines(self, self.verdict))
+        return "\n".join(audit_lines(self.shown, self.shown.verdict))
 
 
 @cache

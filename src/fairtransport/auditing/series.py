@@ -22,6 +22,7 @@ from fairtransport.auditing.proportions import holm
 from fairtransport.auditing.records import points_text
 from fairtransport.auditing.result import plain_values
 from fairtransport.auditing.tables import Cell, Column, Row, Table, interval_head, p_value_text
+from fairtransport.storage import write_atomically
 from fairtransport.tables import TableCounts
 
 if TYPE_CHECKING:
@@ -152,9 +153,10 @@ class AuditSeries:
             }
         )
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return `to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+    def to_json(self, path: Any = None, *, indent: int | None = None) -> Any:
+        """Return `to_dict` as JSON, or write it to a file, as `Audit.to_json` does."""
+        text = json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return text if path is None else write_atomically(path, f"{text}\n".encode())
 
     def plot(self, **options: Any) -> Any:
         """Draw the control chart; requires the extra ``report``. Options as in `report.AuditSeriesDisplay`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -26,12 +26,15 @@ from fairtransport.auditing.records import (
     threshold_heading,
 )
 from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
+from fairtransport.groups import MIN_SHOWN_ROWS
 
 if TYPE_CHECKING:
     from fairtransport.auditing.errors import Calibration, CorrectedEstimate, CrossAuc, RegressionErrors
     from fairtransport.auditing.records import AuditData, Reading, WithinStrata
 
 EMPTY = "\N{EN DASH}"
+#: The foot of tables with groups whose figures are not shown.
+WITHHELD = f"{EMPTY}: withheld, as figures of fewer than {MIN_SHOWN_ROWS} rows would be those of single people."
 
 _MOST_ROWS = 30  # of a table in text, where it has more than twice as many
 _MOST_COLUMNS = 12  # as many groups as have a colour of their own
@@ -66,6 +69,8 @@ class Column:
         if isinstance(value, Cell):
             return value.shown if value.brief is None or not brief else value.brief
         if isinstance(value, Estimate):
+            if math.isnan(value.value):
+                return EMPTY
             shown = self.text(value.value)
             return f"{shown} ({self.text((value.low, value.high))})" if self.intervals and not brief else shown
         if isinstance(value, tuple):
@@ -200,7 +205,7 @@ def signed_points(share: float) -> str:
 
 
 def _limits(estimate: Any) -> tuple[float, float] | None:
-    return None if estimate is None else (estimate.low, estimate.high)
+    return None if estimate is None or math.isnan(estimate.value) else (estimate.low, estimate.high)
 
 
 def group_cell(audit: AuditData, name: str, width: int = 40) -> Cell:
@@ -228,7 +233,7 @@ def farthest_pairs(audit: AuditData) -> list[tuple[int, int, float]]:
     groups = np.array(compared_groups(audit))
     one, other = groups[np.array(np.triu_indices(groups.size, 1))]
     distances = pair_distances(audit)[one, other]
-    order = np.argsort(-distances, kind="stable")[:_MOST_PAIRS]
+    order = np.argsort(-distances, kind="stable")[: min(_MOST_PAIRS, np.count_nonzero(~np.isnan(distances)))]
     return [(int(one[k]), int(other[k]), float(distances[k])) for k in order]
 
 
@@ -280,7 +285,7 @@ def audit_tables(audit: AuditData) -> list[Table]:
     """Return the tables for readers without sliders, in text and Markdown."""
     return [
         *figure_tables(audit),
-        *_rate_tables(audit),
+        *_with_feet(audit, _rate_tables(audit)),
         *error_tables(audit)[1:],  # the first is what the rates show
         *calibration_tables(audit),
     ]
@@ -294,12 +299,12 @@ def figure_tables(audit: AuditData) -> list[Table]:
         tables += _residual_tables(audit, audit.regression)
     if comparisons := _comparison_table(audit):
         tables.append(comparisons)
-    return [*tables, _pair_table(audit)] if len(audit.groups) > 2 else tables
+    return _with_feet(audit, [*tables, _pair_table(audit)] if len(audit.groups) > 2 else tables)
 
 
 def error_tables(audit: AuditData) -> list[Table]:
     """Return the differences from the reference group, and the largest differences between groups."""
-    return [_reference_table(audit), _gap_table(audit)] if audit.error_rates else []
+    return _with_feet(audit, [_reference_table(audit), _gap_table(audit)]) if audit.error_rates else []
 
 
 def calibration_tables(audit: AuditData) -> list[Table]:
@@ -307,7 +312,19 @@ def calibration_tables(audit: AuditData) -> list[Table]:
     if audit.calibration is None or audit.cross_auc is None:
         return []
     tables = [_calibration_table(audit, audit.calibration)]
-    return [*tables, _cross_table(audit, audit.cross_auc)] if len(audit.groups) <= _MOST_COLUMNS else tables
+    if len(audit.groups) <= _MOST_COLUMNS:
+        tables.append(_cross_table(audit, audit.cross_auc))
+    return _with_feet(audit, tables)
+
+
+def _with_feet(audit: AuditData, tables: Iterable[Table]) -> list[Table]:
+    """Return tables that say why figures of some of their groups are withheld."""
+    return [
+        replace(table, foot=f"{table.foot} {WITHHELD}".strip())
+        if any(row.group is not None and audit.groups[row.group].withheld for row in table.rows)
+        else table
+        for table in tables
+    ]
 
 
 def _stratum_tables(audit: AuditData, within: WithinStrata) -> list[Table]:
@@ -442,7 +459,9 @@ def _threshold_table(audit: AuditData) -> Table:
     rows = []
     for at in audit.thresholds:
         extremes = (
-            Cell(f"{percent(at.rates[index].value)} of {shorten(name, 40, audit.names)}", one_line(name))
+            None
+            if math.isnan(at.rates[index].value)
+            else Cell(f"{percent(at.rates[index].value)} of {shorten(name, 40, audit.names)}", one_line(name))
             for index, name in ((index, audit.groups[index].name) for index in (at.lowest, at.highest))
         )
         ratio = at.ratio if at.four_fifths is not None else None
@@ -775,6 +794,7 @@ def method_notes(audit: AuditData) -> list[tuple[str, str]]:
         "the upward bias of small groups; for shares by Wilson's method; for ratios by Donner and Zou's; for areas "
         "under the ROC curve by DeLong's"
     )
+    least = settings.small_groups.min_size
     samples = "permutations of the groups" if settings.null == "permuted" else "draws of each group's noise"
     return [
         ("Range of scores", f"{score_range}; {_FAVOURABLE[settings.favourable].lower().rstrip('.')}"),
@@ -784,7 +804,7 @@ def method_notes(audit: AuditData) -> list[tuple[str, str]]:
         ("Chance", f"values and p from {settings.n_permutations:,} random {samples}, on {settings.n_nodes} nodes"),
         (
             "Few rows",
-            f"Groups with fewer than {settings.small_groups.min_size} effective rows are shown but not judged",
+            f"Groups with fewer than {least} effective rows are not judged, with fewer than {MIN_SHOWN_ROWS} not shown",
         ),
     ]
 

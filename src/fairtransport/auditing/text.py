@@ -36,13 +36,16 @@ def audit_lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
             yield from ("", *lines)
     for threshold in audit.thresholds[1:]:  # the verdict has the first
         yield from ("", *wrap(one_line(plain(threshold_sentence(audit, threshold)))))
-    yield from ("", *wrap(_farthest(audit)), "")
+    yield from ("", *wrap(_farthest(audit)))
+    yield ""
     for name, note in method_notes(audit):
         yield from wrap(f"{name}: {note}.")
 
 
 def _farthest(audit: AuditData) -> str:
     pair = audit.farthest
+    if math.isnan(pair.distance):
+        return ""
     lower, higher = (shorten(name, 23, audit.names) for name in (pair.lower, pair.higher))
     start, end, cut = (
         f"{value:.3g}" if audit.settings.bounded else number_text(value)

@@ -307,6 +307,8 @@ def threshold_sentence(audit: AuditData, at: ThresholdSummary) -> str:
     where = threshold_text(audit, at)
     if at.four_fifths is None:
         return f"{where} {four_fifths_text(at)}."
+    if math.isnan(at.rates[at.lowest].value) or math.isnan(at.rates[at.highest].value):
+        return f"{where}, {percent(at.overall)} of all rows are {chosen}."
     if at.lowest == at.highest:
         return f"{where}, {percent(at.rates[at.lowest].value)} of every group are {chosen}."
     ratio = "a ratio of" if at.favourable == "high" else "the shares not flagged have a ratio of"

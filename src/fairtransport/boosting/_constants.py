@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-# The distance (docs/boosting.md has the errors at equal disparity).
+# Distances: the strength and the kernel variance of duals, for probabilities and for numbers.
 PROBABILITY_DUALS, REAL_DUALS = (3.2, 0.02), (0.1, 0.1)  # strength and kernel variance
 NUMBER_SLICES, FEW_GROUPS = 64, 8  # of a sample of numbers; half as many of probabilities, and for more groups
 CURVATURE_SHARE = 0.2  # of the penalty's bound: rows of a leaf move together, the full one would make steps too short
@@ -20,7 +20,7 @@ LOG_LINK_CURVATURE = math.exp(0.7)  # as in both libraries
 POISSON_STEP = 0.7  # XGBoost's default of max_delta_step for that loss
 TWEEDIE_POWER = 1.5  # as in both libraries
 
-# Rounds without the penalty, and while its weight increases, as shares of all (docs/boosting.md, "Warm-up and ramp").
+# Rounds without the penalty, and while its weight increases, as shares of all.
 SMALL_TABLE_SHARES, LARGE_TABLE_SHARES = (0.25, 0.5), (0.05, 0.7)
 LARGE_TABLE = 10_000  # rows from which the latter apply, and a fifth of the rows is held out once, instead of each row
 N_FOLDS, N_PARTS_OF_LARGE = 3, 5
@@ -43,7 +43,8 @@ FEW_COLUMNS, COLUMN_SHARE = 8, 0.5  # up to so many columns each tree sees all, 
 
 # Models of the groups (``smooth_groups``).
 GROUP_FOLDS, GROUP_FOLDS_OF_LARGE = 3, 2
-GROUP_ROUNDS, GROUP_LEARNING_RATE = 24, 0.25  # on Adult as good as 60 rounds at 0.1
-GROUP_LEAVES, ROWS_OF_GROUP_LEAVES = 15, 17  # at most, and a leaf for each of so many rows of a group, under the root
+GROUP_ROUNDS, GROUP_ROUNDS_OF_LARGE = (24, 0.25, 15), (16, 0.4, 8)  # rounds, learning rate, most leaves
+ROWS_OF_GROUP_LEAVES = 17  # of a group: a leaf for each of so many, under the root
+LOOKS, KNOWN_SHARE = (2, 4, 8), 0.995  # rounds after which training stops if so many rows' groups are predicted
 GROUP_BINS = 63  # of a column, in LightGBM
 LEAST_PROBABILITY, N_SCALINGS = 1e-6, 30  # before totals are matched, and rounds of matching

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._arrays import Floats
 from fairtransport._sklearn import (
+    DeferredAttributes,
     GroupedClassifierMixin,
     GroupedRegressorMixin,
     RowScoring,
@@ -55,10 +57,10 @@ from fairtransport.transport.regularizers import sigmoid
 
 if TYPE_CHECKING:
     from fairtransport.boosting._libraries import Library
-    from fairtransport.boosting._search import Training
+    from fairtransport.boosting._search import PlainModel, Training
 
 
-class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
+class TransportBoosting(DeferredAttributes, RowScoring, MetaEstimatorMixin, BaseEstimator):
     """Base class of `TransportBoostingClassifier` and `TransportBoostingRegressor`."""
 
     task: ClassVar[str]
@@ -169,8 +171,14 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         self.__dict__.update(response.attributes | training.attributes)
         self.groups_, self.group_sizes_ = Groups.from_spec(rows.groups.to_spec()), rows.groups.counts
         self.strata_ = known_strata
-        predictions, plain = (self._predictions(margins) for margins in (training.margins, training.plain_margins))
-        self.spread_ = spread_points(predictions, plain, rows.groups.rows, rows.weights, response.bounds)
+        predictions = self._predictions(training.margins)
+        self._defer({
+            "initial_estimator_": training.plain.model,
+            "spread_": partial(self._spread, predictions, training.plain, rows, response.bounds),
+        })  # fmt: skip
+        if training.plain.is_fitted:  # then nothing is left that needs the rows
+            for name in list(self._deferred):
+                getattr(self, name)
         self.repair_ = None if self.repair is None else self._fit_repair(predictions, rows)
         rows_used = "training rows" if held_out is None else held_out.name
         if library.patience is None:
@@ -232,6 +240,12 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             return HeldOutRows.of(rows, self.validation_fraction)
         held_out = HeldOutRows.of(rows, self.validation_fraction or SHARE_CHECKED)
         return held_out if held_out.is_new and self.parity_weight > 0.0 else None
+
+    def _spread(
+        self, predictions: Floats, plain: PlainModel, rows: TrainingData, bounds: tuple[float, float] | None
+    ) -> Floats:
+        initial = self._predictions(plain.margins())
+        return spread_points(predictions, initial, rows.groups.rows, rows.weights, bounds)
 
     def _fit_repair(self, predictions: Floats, rows: TrainingData) -> QuantileRepair:
         repair = clone(self.repair).set_params(range=self._range, groups=self.groups)
@@ -342,7 +356,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
     smooth_groups : bool, default=True
         Let a row count for each group with the probability of the group given the row's features (and label, if the
         criterion compares labels), estimated by cross-fitting. If the group is not among the features, this prevents
-        overfitting to the groups of the training rows.
+        overfitting to the groups of the training rows. Where features tell the group of more than 10,000 rows, a row
+        counts for its own.
     n_iter_no_change : int, "auto" or None, default="auto"
         Stop when log-loss plus penalty on held-out rows has not improved for this many rounds, and train on all rows
         with the best number of rounds. Rounds before the penalty has its full weight do not count. ``"auto"`` is 2
@@ -364,7 +379,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
         The fitted model of classes 0 and 1. Its ``predict_proba`` is that of this classifier before any repair, and
         its booster can be saved and served like any other. It contains nothing about the groups.
     initial_estimator_ : LGBMClassifier or XGBClassifier
-        The plain model, trained without a penalty.
+        The plain model, trained without a penalty. Where rounds or weight are chosen for more than 10,000 rows, it is
+        trained when it is first asked for (by an ``amount`` below 1, a copy or a file), from the rows in memory.
     before_after_ : dict
         ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's) and
         ``rank_disparity``, by the plain and by the trained model: on held-out rows, or on training rows without any.
@@ -401,7 +417,7 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
 
     .. math:: \frac{1}{n} \sum_i \mathrm{logloss}(z_i, y_i) + w u \sum_{(a,b)} \omega_{ab}\, T(S_a, S_b),
 
-    T, :math:`\omega` and u as in `TransportClassifier`, u measured by a plain model. A booster is then trained from the
+    T, :math:`\omega` and u as in `TransportClassifier`, u measured by plain models. A booster is then trained from the
     start with `TransportObjective`: a quarter of its rounds without the penalty (a twentieth on more than 10,000 rows),
     whose weight w then increases up to three quarters of them. Rounds and weight are chosen on held-out rows by
     boosters with the same seeds, and the chosen model is trained anew on all rows.

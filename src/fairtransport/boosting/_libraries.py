@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -22,25 +23,7 @@ from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import MANY_NUMBERS, n_rows, take_rows
 from fairtransport._validation import check_real
-from fairtransport.boosting._constants import (
-    COARSE_RATE,
-    COARSE_ROUND,
-    COLUMN_SHARE,
-    FEW_COLUMNS,
-    FEWEST_LEAVES,
-    GROUP_BINS,
-    GROUP_LEARNING_RATE,
-    GROUP_LEAVES,
-    GROUP_ROUNDS,
-    LEAF_ROWS,
-    MOST_LEAVES,
-    PATIENCE,
-    POISSON_STEP,
-    ROUNDS,
-    ROWS_OF_GROUP_LEAVES,
-    ROWS_OF_LEAVES,
-    TWEEDIE_POWER,
-)
+from fairtransport.boosting import _constants as const
 from fairtransport.boosting._objective import Loss, make_loss
 from fairtransport.boosting._training_data import TrainingData
 
@@ -74,7 +57,6 @@ class _Library:
     default_rate: ClassVar[float]
     neutral_params: ClassVar[dict[str, Any]]
     logistic_params: ClassVar[dict[str, Any]]
-    reproducible_params: ClassVar[dict[str, Any]] = {}
     losses: ClassVar[Mapping[str | None, str]]
 
     def __init__(self, estimator: Any, task: str, patience: int | None = None) -> None:
@@ -108,7 +90,7 @@ class _Library:
     @cached_property
     def power(self) -> float:
         """The variance power of the Tweedie loss."""
-        return self.param("tweedie_variance_power", TWEEDIE_POWER)
+        return self.param("tweedie_variance_power", const.TWEEDIE_POWER)
 
     @cached_property
     def loss(self) -> Loss:
@@ -134,12 +116,13 @@ class _Library:
             )
         return self.losses[objective]
 
-    def group_params(self, n_rows: int, n_groups: int) -> dict[str, Any]:
+    def group_params(self, n_rows: int, n_groups: int, n_in_table: int) -> dict[str, Any]:
         """Return settings of a model of the groups: few rounds, and trees that grow with the rows of a group."""
-        leaves = min(max(round(math.sqrt(n_rows / n_groups / ROWS_OF_GROUP_LEAVES)), FEWEST_LEAVES), GROUP_LEAVES)
+        rounds, rate, most = const.GROUP_ROUNDS_OF_LARGE if n_in_table > const.LARGE_TABLE else const.GROUP_ROUNDS
+        leaves = min(max(round(math.sqrt(n_rows / n_groups / const.ROWS_OF_GROUP_LEAVES)), const.FEWEST_LEAVES), most)
         size, given = self._size(leaves), self.param(self.tree_size)
         size = min(size, given) if isinstance(given, int) and given > 0 else size
-        return {"n_estimators": GROUP_ROUNDS, "learning_rate": GROUP_LEARNING_RATE, self.tree_size: size}
+        return {"n_estimators": rounds, "learning_rate": rate, self.tree_size: size}
 
     def open_groups(self, X: Any, codes: Ints, weights: Floats | None) -> Callable[[Ints, Ints], tuple[Ints, Floats]]:
         """Return a function that trains a model of the groups on some rows: codes, and their shares in other rows."""
@@ -149,7 +132,7 @@ class _Library:
             model = clone(self.estimator)
             if self.is_regression:
                 model = self.estimator_class("classification")(**model.get_params())
-            model = _with_params(model, self.neutral_params | self.group_params(len(training), len(known)))
+            model = _with_params(model, self.neutral_params | self.group_params(len(training), len(known), len(codes)))
             sample_weight = None if weights is None else weights[training]
             model.fit(take_rows(X, training), labels, sample_weight=sample_weight)
             return known, model.predict_proba(take_rows(X, others))
@@ -171,38 +154,45 @@ class _Library:
         rate = 0.5 if self.is_regression else float(np.mean(rows.labels))
         chosen = self.settings_by_size(n_rows, n_columns, 4.0 * rate * (1.0 - rate))
         if not is_default:
-            open_names = {name for names in (set(ROUNDS), self.size_params) if names <= unset for name in names}
+            open_names = {name for names in (set(const.ROUNDS), self.size_params) if names <= unset for name in names}
             chosen = {name: value for name, value in chosen.items() if name in open_names}
         if n_rows * n_columns <= MANY_NUMBERS and "n_jobs" in unset:
             chosen["n_jobs"] = 1
-        if not any(name in self.estimator.get_params() for name in self.reproducible_params):
-            chosen |= self.reproducible_params
+        chosen |= self.reproducible_params(rows.X)
         sized = type(self)(clone(self.estimator).set_params(**chosen), self.task)
         sized.chooses_rounds = "n_estimators" in chosen
         if isinstance(n_iter_no_change, int):
             sized.patience = n_iter_no_change
         elif n_iter_no_change is not None and (is_default or "n_estimators" in unset):
-            sized.patience = math.ceil(PATIENCE / sized.learning_rate)
+            sized.patience = math.ceil(const.PATIENCE / sized.learning_rate)
         return sized
 
     def coarse(self) -> tuple[Self, float]:
         """Return the library for a search, and how many final rounds one stands for: several, if they are open."""
         if not self.chooses_rounds:
             return self, 1.0
-        settings = {"n_estimators": math.ceil(self.n_rounds / COARSE_ROUND)}
-        estimator = clone(self.estimator).set_params(**settings, learning_rate=COARSE_RATE * self.learning_rate)
-        patience = None if self.patience is None else math.ceil(self.patience / COARSE_ROUND)
-        return type(self)(estimator, self.task, patience), COARSE_ROUND
+        settings = {"n_estimators": math.ceil(self.n_rounds / const.COARSE_ROUND)}
+        estimator = clone(self.estimator).set_params(**settings, learning_rate=const.COARSE_RATE * self.learning_rate)
+        patience = None if self.patience is None else math.ceil(self.patience / const.COARSE_ROUND)
+        return type(self)(estimator, self.task, patience), const.COARSE_ROUND
+
+    def reproducible_params(self, X: Any) -> dict[str, Any]:  # noqa: ARG002 - used by LightGBM
+        """Return settings with which two fits give the same model."""
+        return {}
 
     def settings_by_size(self, n_rows: int, n_columns: int, balance: float) -> dict[str, Any]:
         """Return settings of the trees for a table of this size: each sees half of the columns if there are enough.
 
         ``balance`` is the variance of the labels, 1 for equally frequent ones: what a row shows about a rate.
         """
-        leaves = min(max(round(math.sqrt(balance * n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES)
-        share = COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0
-        chosen = {**ROUNDS, self.tree_size: self._size(leaves), "colsample_bytree": share}
-        return chosen | ({"min_child_samples": round(LEAF_ROWS / balance)} if self.tree_size == "num_leaves" else {})
+        leaves = min(
+            max(round(math.sqrt(balance * n_rows / const.ROWS_OF_LEAVES)), const.FEWEST_LEAVES), const.MOST_LEAVES
+        )
+        share = const.COLUMN_SHARE if n_columns > const.FEW_COLUMNS else 1.0
+        chosen = {**const.ROUNDS, self.tree_size: self._size(leaves), "colsample_bytree": share}
+        return chosen | (
+            {"min_child_samples": round(const.LEAF_ROWS / balance)} if self.tree_size == "num_leaves" else {}
+        )
 
     def _size(self, leaves: int) -> int:
         return leaves if self.tree_size == "num_leaves" else round(math.log2(leaves))
@@ -264,7 +254,6 @@ class LightGBM(_Library):
     default_rate = 0.1
     neutral_params: ClassVar = {"objective": None, "class_weight": None}
     logistic_params: ClassVar = {"objective": "binary"}
-    reproducible_params: ClassVar = {"deterministic": True, "force_col_wise": True}  # not what is faster at the moment
     losses: ClassVar = {
         "regression": "squared_error",
         None: "squared_error",
@@ -290,6 +279,12 @@ class LightGBM(_Library):
                     f"X has {say_columns(others)}, which LightGBM cannot read from this kind of table; encode text as "
                     "numbers first, or pass a pandas DataFrame with categories."
                 )
+
+    def reproducible_params(self, X: Any) -> dict[str, Any]:
+        """Return how histograms are built: by LightGBM's choice it would be what is faster at the moment."""
+        if {"deterministic", "force_row_wise", "force_col_wise"} & set(self.estimator.get_params()):
+            return {}
+        return {"deterministic": True, "force_row_wise" if issparse(X) else "force_col_wise": True}
 
     def check_settings(self) -> None:
         """Raise ValueError for forests."""
@@ -349,21 +344,27 @@ class LightGBM(_Library):
     def open_groups(self, X: Any, codes: Ints, weights: Floats | None) -> Callable[[Ints, Ints], tuple[Ints, Floats]]:
         """Bin the rows once, in few bins, and read the predictions that LightGBM keeps of rows beside its own."""
         lightgbm, params = load_extra("lightgbm"), self._params()
-        params |= {"max_bin": min(GROUP_BINS, self.param("max_bin", GROUP_BINS)), "linear_tree": False}
+        params |= {"max_bin": min(const.GROUP_BINS, self.param("max_bin", const.GROUP_BINS)), "linear_tree": False}
         known, labels = np.unique(codes, return_inverse=True)
+        is_large = len(codes) > const.LARGE_TABLE
         params |= {"objective": "multiclass", "num_class": len(known)} if len(known) > 2 else {"objective": "binary"}
         with _column_errors(len(codes)):
             table = lightgbm.Dataset(X, labels, weight=weights, params=params).construct()
 
         def predict(training: Ints, others: Ints) -> tuple[Ints, Floats]:
-            settings = params | self.group_params(len(training), len(np.unique(codes[training])))
+            settings = params | self.group_params(len(training), len(np.unique(codes[training])), len(codes))
             with _column_errors(len(training)):
                 booster = lightgbm.Booster(settings, table.subset(training, settings).construct())
                 booster.add_valid(table.subset(others, settings).construct(), "others")
-                for _ in range(settings["n_estimators"]):
+                for number in range(1, settings["n_estimators"] + 1):
                     booster.update()
-            shares = _kept_predictions(booster.eval_valid)
-            return known, shares if len(known) > 2 else np.column_stack((1.0 - shares, shares))
+                    if (number in const.LOOKS and is_large) or number == settings["n_estimators"]:
+                        shares = _kept_predictions(booster.eval_valid)
+                        shares = shares if len(known) > 2 else np.column_stack((1.0 - shares, shares))
+                        likely = shares.argmax(axis=1)
+                        if is_large and np.mean(likely == labels[others]) >= const.KNOWN_SHARE:
+                            return known, np.eye(len(known))[likely]
+            return known, shares
 
         return predict
 
@@ -507,7 +508,7 @@ class XGBoost(_Library):
 
     def _loss_params(self) -> dict[str, Any]:
         if self.loss_name == "poisson" and self.param("max_delta_step") is None:
-            return {"max_delta_step": POISSON_STEP}
+            return {"max_delta_step": const.POISSON_STEP}
         return {}
 
     def open_table(self, rows: TrainingData, held_out: Any) -> Callable[[], BoosterRun]:

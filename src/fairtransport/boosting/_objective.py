@@ -12,16 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
-from fairtransport.boosting._constants import (
-    CURVATURE_SHARE,
-    FEW_GROUPS,
-    LOG_LINK_CURVATURE,
-    NUMBER_SLICES,
-    PREDICTION_REACH,
-    PROBABILITY_DUALS,
-    REAL_DUALS,
-    SMALLEST_RESIDUAL,
-)
+from fairtransport.boosting import _constants as const
 from fairtransport.boosting._training_data import ComparedRows, GroupedRows, check_target, compare_rows
 from fairtransport.criteria import Criterion
 from fairtransport.criteria.binned import BinnedPenalty
@@ -61,7 +52,7 @@ class PredictionGrid:
         if weights is not None:
             predictions, weights = predictions[weights > 0], weights[weights > 0]
         center, deviation = moments(predictions, weights)
-        reach = PREDICTION_REACH * deviation
+        reach = const.PREDICTION_REACH * deviation
         low, high = max(float(predictions.min()), center - reach), min(float(predictions.max()), center + reach)
         return cls(loss, scale, low, high if high > low else low + 1.0)
 
@@ -169,7 +160,7 @@ class AbsoluteError(Loss):
 
     def derivatives(self, margins: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
         residuals = margins - y
-        return np.sign(residuals), 1.0 / np.maximum(np.abs(residuals), SMALLEST_RESIDUAL)
+        return np.sign(residuals), 1.0 / np.maximum(np.abs(residuals), const.SMALLEST_RESIDUAL)
 
     def constant(self, y: NDArray[np.floating], weights: Floats | None) -> float:
         order = np.argsort(y)
@@ -203,7 +194,7 @@ class PoissonLoss(_LogLink):
 
     def derivatives(self, margins: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
         predictions = np.exp(margins)
-        return predictions - y, LOG_LINK_CURVATURE * predictions
+        return predictions - y, const.LOG_LINK_CURVATURE * predictions
 
 
 class TweedieLoss(_LogLink):
@@ -248,14 +239,14 @@ def learner_distance(distance: Any, *, within: bool, is_logistic: bool) -> Dista
     made = as_distance(distance)
     if isinstance(made, DiscreteDistance):
         return made
-    return made.with_defaults(*(PROBABILITY_DUALS if is_logistic else REAL_DUALS))
+    return made.with_defaults(*(const.PROBABILITY_DUALS if is_logistic else const.REAL_DUALS))
 
 
 def make_penalty(distance: Distance, scale: str, *, n_groups: int, is_logistic: bool) -> TransportPenalty:
     """Return the penalty of a distance; ``scale`` says whether predictions are standardized in each round."""
-    if is_logistic or n_groups > FEW_GROUPS or isinstance(distance, DiscreteDistance):
+    if is_logistic or n_groups > const.FEW_GROUPS or isinstance(distance, DiscreteDistance):
         return distance.penalty(scale)
-    return distance.penalty(scale, n_slices=NUMBER_SLICES)
+    return distance.penalty(scale, n_slices=const.NUMBER_SLICES)
 
 
 def prediction_divisor(loss: Loss, predictions: Floats, weights: Floats | None) -> float:
@@ -521,23 +512,23 @@ class TransportObjective:
         self, margins: Floats, labels: NDArray[Any], weights: Floats, dtype: Any
     ) -> tuple[float, NDArray[Any], NDArray[Any]]:
         """Return the value of the penalty, and the derivatives of loss plus penalty."""
-        rows = self._grouped_rows(labels, weights)
-        grid = PredictionGrid.of(self.loss, margins, self._divisor, weights if weights.size else None)
-        positions, masses = rows.count(margins, weights, grid.position)
-        value, (slopes, bends) = 0.0, np.zeros((2, rows.n_cells_of_rows, CELLS))
-        if self._penalty is not None and self.parity_ > 0.0:
+        rows, value = self._grouped_rows(labels, weights), 0.0
+        if self._penalty is None or self.parity_ == 0.0:
+            gradient, curvature = self.loss.derivatives(margins, labels)
+        else:
+            grid = PredictionGrid.of(self.loss, margins, self._divisor, weights if weights.size else None)
+            positions, masses = rows.count(margins, weights, grid.position)
             tables = self._penalty.read(masses, (grid.low, grid.high))
             total = self.parity_ * (weights.sum() if weights.size else float(len(margins)))
-            factor = (total / np.maximum(masses.sum(axis=1), 1e-300))[:, None]  # the slopes of empty cells are 0
+            factor = total / np.maximum(masses.sum(axis=1), 1e-300)  # the slopes of empty cells are 0
+            derivatives = tables.derivatives * (factor[:, None] * (1.0, const.CURVATURE_SHARE))[:, None, :]
             value = total * tables.value
-            slopes, bends = factor * tables.slopes, CURVATURE_SHARE * factor * tables.curvatures
-        if self.loss.is_logistic:
-            return value, *rows.logit_derivatives(positions, labels, weights, slopes, bends, dtype=dtype)
-        gradient, curvature = self.loss.derivatives(margins, labels)
-        if value > 0.0:
+            if self.loss.is_logistic:
+                return value, *rows.logit_derivatives(positions, labels, weights, derivatives, dtype=dtype)
+            gradient, curvature = self.loss.derivatives(margins, labels)
             moved = self.loss.prediction_slopes(self.loss.predictions(margins)) / self._divisor
-            gradient = gradient + rows.look_up(positions, slopes) * moved
-            curvature = curvature + rows.look_up(positions, bends) * moved**2
+            slopes, bends = rows.look_up(positions, derivatives)
+            gradient, curvature = gradient + slopes * moved, curvature + bends * moved**2
         if weights.size:
             gradient, curvature = weights * gradient, weights * curvature
         return value, gradient.astype(dtype), np.maximum(curvature, 1e-16).astype(dtype)

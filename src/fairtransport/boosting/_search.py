@@ -9,20 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 
 from fairtransport._arrays import Floats, Ints
-from fairtransport._sklearn import group_cells
-from fairtransport.boosting._constants import (
-    BEYOND_SCHEDULE,
-    FEWEST_ROWS,
-    FEWEST_STEPS,
-    HELD_OUT_SLICES,
-    LARGE_TABLE,
-    N_FOLDS,
-    N_PARTS_OF_LARGE,
-    TOO_FAR,
-    WEIGHTS,
-)
+from fairtransport._sklearn import few_threads, group_cells
+from fairtransport.boosting import _constants as const
 from fairtransport.boosting._settings import RoundSchedule
 from fairtransport.boosting._training_data import TrainingData, deal
 from fairtransport.criteria.criterion import ComparedStrata, weigh_by_reliability
@@ -71,11 +62,17 @@ class FairRounds:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Rounds without and with the penalty, and its weight; of a search also scores, path, and the reason."""
+    """Rounds without and with the penalty, and its weight; of a search also scores, path, and the reason.
+
+    ``plain_margins`` are those of all rows by plain models that were trained on most of them, and ``unit`` is the
+    factor of the penalty by these.
+    """
 
     plain_rounds: int
     parity_weight: float
     rounds: FairRounds
+    plain_margins: Floats | None = None
+    unit: float = 0.0
     scores: Floats = field(default_factory=lambda: np.zeros(0))
     path: WeightPath | None = None
     has_differences: bool = True
@@ -151,10 +148,23 @@ class RoundSearch:
             if best.has_passed:
                 break
         self.plain_rounds = best.number
+        self._training_margins = training
         self._references = [
             self._penalty.refer_to(library, rows, margins)
             for (rows, _), margins in zip(self._held_out.parts, training, strict=True)
         ]
+
+    def _margins_of_all_rows(self) -> Floats:
+        """Return the mean margins by plain models that were trained with a row, or else by one without it."""
+        total, times = np.zeros((2, self._n_rows))
+        for part, margins in enumerate(self._training_margins):
+            seen = self._held_out.part_of_rows != part
+            total[seen] += margins
+            times[seen] += 1.0
+        unseen = times == 0.0  # of a single part
+        if unseen.any():
+            total[unseen], times[unseen] = self.plain_margins, 1.0
+        return total / times
 
     @cached_property
     def _part(self) -> Ints | None:
@@ -203,7 +213,7 @@ class RoundSearch:
         divisor = float(np.mean([reference.divisor for reference in self._references]))
         pairs = rows.compare(self._penalty.criterion).comparisons(self._references[0].targets)
         weighed = weigh_by_reliability(pairs, loss.predictions(self.plain_margins) / divisor)
-        exact = DiscretePenalty(huber_width=0.0, n_slices=HELD_OUT_SLICES, scale=self._penalty.scale)
+        exact = DiscretePenalty(huber_width=0.0, n_slices=const.HELD_OUT_SLICES, scale=self._penalty.scale)
 
         def measure(margins: Floats) -> tuple[float, float]:
             distances = 0.0
@@ -221,7 +231,7 @@ class RoundSearch:
         library = self._library
         if library.patience is None:
             return RoundSchedule.of(library.n_rounds, self._n_rows)
-        fewest = min(self._final.n_rounds, np.ceil(FEWEST_STEPS / self._final.learning_rate)) / self._times
+        fewest = min(self._final.n_rounds, np.ceil(const.FEWEST_STEPS / self._final.learning_rate)) / self._times
         return RoundSchedule.of(max(self.plain_rounds, int(np.ceil(fewest))), self._n_rows)
 
     def _train(self, weight: float) -> tuple[FairRounds, Floats]:
@@ -242,7 +252,7 @@ class RoundSearch:
         measure, factor = self._measure
         best, records = BestRound(first_round=schedule.full_weight, patience=library.patience), []
         chosen = self.plain_margins
-        last = schedule.n_rounds if library.patience is None else round(BEYOND_SCHEDULE * schedule.n_rounds)
+        last = schedule.n_rounds if library.patience is None else round(const.BEYOND_SCHEDULE * schedule.n_rounds)
         for number in range(1, last + 1):
             for run, objective in zip(runs, objectives, strict=True):
                 run.update(objective)
@@ -281,19 +291,23 @@ class RoundSearch:
         elif not self.has_differences:
             point, reason, reached = path.at(0.0), "", True
         else:
-            rule = AutomaticWeight(max_disparity, WEIGHTS)
-            far = sum(path.at(0.0).metrics.excess > limit for limit in TOO_FAR) if max_disparity is None else 0
-            if far and rule.is_reached(path.at(WEIGHTS[far])):
+            rule = AutomaticWeight(max_disparity, const.WEIGHTS)
+            far = sum(path.at(0.0).metrics.excess > limit for limit in const.TOO_FAR) if max_disparity is None else 0
+            if far and rule.is_reached(path.at(const.WEIGHTS[far])):
                 far -= 1
-            point, reason, reached = replace(rule, weights=WEIGHTS[far:]).choose(path)
+            point, reason, reached = replace(rule, weights=const.WEIGHTS[far:]).choose(path)
         change = self._change(scores[point.weight], min_size)
         is_open = parity_weight is max_disparity is None and point.weight > 0.0
         if change is not None and is_open and not change.helps:
             point, change = path.at(0.0), change.undone()
             reason, reached = UNDONE, False
+        decides = parity_weight is None or self._library.patience is not None  # else it is a check, and changes nothing
+        is_reference = decides and self._n_rows > const.LARGE_TABLE
         return Choice(
-            round(self._times * self.plain_rounds), point.weight, point.result, scores[point.weight], path,
-            self.has_differences, reason, reached, change,
+            round(self._times * self.plain_rounds), point.weight, point.result,
+            self._margins_of_all_rows() if is_reference else None,
+            float(np.mean([reference.factor for reference in self._references])),
+            scores[point.weight], path, self.has_differences, reason, reached, change,
         )  # fmt: skip
 
 
@@ -322,15 +336,16 @@ class HeldOutRows:
     def of(cls, rows: TrainingData, share: float | None) -> HeldOutRows:
         """Split rows in canonical order, stratified by group and label, or group and whether y is above its mean."""
         n_rows = rows.groups.n_rows
-        n_folds = (N_PARTS_OF_LARGE if n_rows > LARGE_TABLE else N_FOLDS) if share is None else max(2, round(1 / share))
-        once = share is not None or n_rows > LARGE_TABLE
+        usual = const.N_PARTS_OF_LARGE if n_rows > const.LARGE_TABLE else const.N_FOLDS
+        n_folds = usual if share is None else max(2, round(1 / share))
+        once = share is not None or n_rows > const.LARGE_TABLE
         folds = _folds(rows, n_folds)
         numbers = (0,) if once else range(n_folds)
         splits = [(np.flatnonzero(folds != number), np.flatnonzero(folds == number)) for number in numbers]
         enough = all(
             _has_all(rows, training, len(rows.groups)) and _has_all(rows, held_out, 2) for training, held_out in splits
         )
-        if n_rows < FEWEST_ROWS or not enough:
+        if n_rows < const.FEWEST_ROWS or not enough:
             return cls(((rows, rows),), rows, np.full(n_rows, -1), "training rows")
         parts = tuple((rows.select(training), rows.select(held_out)) for training, held_out in splits)
         return cls(
@@ -366,13 +381,38 @@ def _has_all(rows: TrainingData, part: Ints, n_groups: int) -> bool:
 # The final training on all rows: a plain model, and one with the penalty.
 
 
+class PlainModel:
+    """The plain model of all rows, which is trained when it is first asked for."""
+
+    def __init__(self, library: Library, rows: TrainingData, n_rounds: int) -> None:
+        self._library, self._rows, self._n_rounds = library, rows, n_rounds
+
+    @cached_property
+    def _fitted(self) -> tuple[Any, Floats]:
+        with few_threads(self._rows.X), config_context(enable_metadata_routing=False):
+            return self._library.fit_plain(self._rows, self._n_rounds)
+
+    @property
+    def is_fitted(self) -> bool:
+        """True if it has been trained."""
+        return "_fitted" in vars(self)
+
+    def model(self) -> Any:
+        """Return the model."""
+        return self._fitted[0]
+
+    def margins(self) -> Floats:
+        """Return its margins of the rows."""
+        return self._fitted[1]
+
+
 @dataclass(frozen=True, eq=False)
 class Training:
     """The fitted attributes of an estimator, and what its predictions and its outcome are made from."""
 
     attributes: dict[str, Any]
     choice: Choice
-    plain_margins: Floats
+    plain: PlainModel
     margins: Floats
     is_within_chance: bool
     metrics: ScoreMetrics
@@ -394,10 +434,12 @@ def train(
         schedule = RoundSchedule.of(library.n_rounds, rows.groups.n_rows)
         rounds = FairRounds(schedule, schedule.n_rounds, {})
         choice = Choice(library.n_rounds, parity_weight or 0.0, rounds)
-    plain, plain_margins = library.fit_plain(rows, choice.plain_rounds)
+    plain = PlainModel(library, rows, choice.plain_rounds)
+    plain_margins = plain.margins() if choice.plain_margins is None else choice.plain_margins
     reference = penalty.refer_to(library, rows, plain_margins)
+    if choice.plain_margins is not None and reference.factor > 0.0:
+        reference = replace(reference, factor=choice.unit)
     weight = choice.parity_weight if reference.factor > 0.0 else 0.0
-    model, margins, n_rounds = plain, plain_margins, choice.plain_rounds
     if weight > 0.0:
         n_rounds = choice.rounds.n_rounds
         objective = penalty.objective(
@@ -407,6 +449,8 @@ def train(
             group_probabilities=group_models.probabilities(rows, np.arange(rows.groups.n_rows)),
         )  # fmt: skip
         model, margins = library.fit_objective(rows, n_rounds, objective)
+    else:
+        model, margins, n_rounds = plain.model(), plain.margins(), choice.plain_rounds
     predict = library.loss.predictions
     if choice.path is None:
         evaluator = make_evaluator(response, penalty, rows, predict(plain_margins))
@@ -419,7 +463,6 @@ def train(
     return Training(
         attributes={
             "estimator_": model,
-            "initial_estimator_": plain,
             "n_iter_": n_rounds,
             "parity_weight_": weight,
             "unit_": reference.factor,
@@ -429,7 +472,7 @@ def train(
             "path_": path.table(),
         },
         choice=choice,
-        plain_margins=plain_margins,
+        plain=plain,
         margins=margins,
         is_within_chance=reference.factor == 0.0 or not choice.has_differences,
         metrics=metrics,

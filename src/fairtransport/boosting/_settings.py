@@ -13,15 +13,7 @@ from fairtransport._arrays import Floats, Ints
 from fairtransport._labels import real_targets, two_classes
 from fairtransport._sklearn import group_cells
 from fairtransport._validation import check_weights
-from fairtransport.boosting._constants import (
-    GROUP_FOLDS,
-    GROUP_FOLDS_OF_LARGE,
-    LARGE_TABLE,
-    LARGE_TABLE_SHARES,
-    LEAST_PROBABILITY,
-    N_SCALINGS,
-    SMALL_TABLE_SHARES,
-)
+from fairtransport.boosting import _constants as const
 from fairtransport.boosting._objective import (
     Loss,
     TransportObjective,
@@ -52,7 +44,7 @@ class RoundSchedule(NamedTuple):
     @classmethod
     def of(cls, n_rounds: int, n_rows: int) -> RoundSchedule:
         """Return the schedule of a table with so many rows."""
-        before, rising = LARGE_TABLE_SHARES if n_rows > LARGE_TABLE else SMALL_TABLE_SHARES
+        before, rising = const.LARGE_TABLE_SHARES if n_rows > const.LARGE_TABLE else const.SMALL_TABLE_SHARES
         return cls(n_rounds, round(before * n_rounds), max(1, round(rising * n_rounds)))
 
     @property
@@ -144,7 +136,10 @@ class GroupModels:
         self._library, self._rows, self._penalty, self._held_out = library, rows, penalty, held_out
 
     def probabilities(self, rows: TrainingData, positions: Ints, part: int = -1) -> NDArray[np.float32] | None:
-        """Return those of rows at these positions that train in a part; None where rows count for their group."""
+        """Return those of rows at these positions that train in a part; None where rows count for their group.
+
+        They also do where features of a large table tell the group.
+        """
         if not self._penalty.smooth_groups:
             return None
         groups, compared = rows.groups, rows.compare(self._penalty.criterion)
@@ -157,6 +152,8 @@ class GroupModels:
         probabilities = probabilities[:, :-1] / np.maximum(n_models, 1.0)
         own, unknown = hard_probabilities(groups), ~probabilities.any(axis=0)
         probabilities = np.where(unknown | (n_models == 0.0), own, probabilities)
+        if len(self._held_out) > const.LARGE_TABLE and (own * probabilities).sum() >= const.KNOWN_SHARE * own.sum():
+            return None
         if any(part.label is not None or part.stratum is not None for part in compared.resolved.compared):
             _match_totals(probabilities, rows, compared)
         return probabilities
@@ -167,14 +164,14 @@ class GroupModels:
         rows, blocks, result = self._rows, self._held_out.copy(), []
         n_parts, everywhere = int(blocks.max()) + 1, np.arange(len(blocks))
         cells, rest = 2 * group_cells(rows.groups) + (rows.labels > np.mean(rows.labels)), np.flatnonzero(blocks < 0)
-        n_blocks = GROUP_FOLDS_OF_LARGE if len(blocks) > LARGE_TABLE else GROUP_FOLDS
+        n_blocks = const.GROUP_FOLDS_OF_LARGE if len(blocks) > const.LARGE_TABLE else const.GROUP_FOLDS
         numbers = np.arange(n_parts) if n_parts > 1 else 1 + np.arange(n_blocks)
         blocks[rest] = numbers[deal(cells[rest], len(numbers))]
         compared = rows.compare(self._penalty.criterion).resolved.compared
         labels = sorted({part.label for part in compared if part.label is not None})
         for inside in [np.flatnonzero(rows.labels == label) for label in labels] or [everywhere]:
             chosen = rows.select(inside) if labels else rows
-            if chosen.groups.counts.max() < GROUP_FOLDS:
+            if chosen.groups.counts.max() < const.GROUP_FOLDS:
                 continue
             for codes in chosen.groups.memberships:
                 predict = self._library.open_groups(chosen.X, codes, chosen.weights)
@@ -208,8 +205,8 @@ def _match_totals(probabilities: NDArray[np.float32], rows: TrainingData, compar
             totals = [float(weights[part.rows[part.groups.index(group)]].sum()) for group in present.tolist()]
             in_no_group = float(mass.sum()) - sum(totals)
             table = np.column_stack((old[:, present], 1.0 - old[:, list(of_column)].sum(axis=1)))
-            table = np.maximum(table, LEAST_PROBABILITY) * np.append(np.ones(len(present)), in_no_group > 0.0)
-            for _ in range(N_SCALINGS):
+            table = np.maximum(table, const.LEAST_PROBABILITY) * np.append(np.ones(len(present)), in_no_group > 0.0)
+            for _ in range(const.N_SCALINGS):
                 table *= np.append(totals, in_no_group) / np.maximum((mass * table).sum(axis=0), 1e-300)
                 table /= table.sum(axis=1, keepdims=True)
             probabilities[np.ix_(inside, present)] = table[:, :-1]

@@ -31,7 +31,6 @@ from fairtransport.groups import GroupPolicy, Groups, read_groups
 from fairtransport.repair.group_checks import groups_to_repair
 from fairtransport.strata import Strata, make_strata
 from fairtransport.transport.kernels.binned import (
-    CellDerivatives,
     count_masses,
     count_shared,
     logit_derivatives,
@@ -305,21 +304,22 @@ class GroupedRows:
             count_shared(positions[part], self.probabilities[part], self.strata[part], weights[part], masses)
             return masses[:-1].transpose(0, 2, 1).reshape(self.n_cells_of_rows, CELLS + 1)
 
-        return positions, np.sum(self._in_threads(count), axis=0)
+        first, *others = self._in_threads(count)
+        return positions, sum(others, start=first)
 
     def logit_derivatives(
-        self, scores: Floats, labels: NDArray[np.float32], weights: Floats, slopes: Floats, bends: Floats, *, dtype: Any
+        self, scores: Floats, labels: NDArray[np.float32], weights: Floats, derivatives: Floats, *, dtype: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and curvature of log-loss plus penalty with respect to the margins.
 
-        ``slopes`` and ``bends``, of shape (n_strata * n_groups, n_cells), are the first and second derivative of the
-        penalty with respect to a score in each cell. The penalty does not act on rows in no group or stratum.
+        ``derivatives``, of shape (n_strata * n_groups, n_cells, 2), are the first and second derivative of the penalty
+        with respect to a score in each cell. The penalty does not act on rows in no group or stratum.
         """
         gradient, curvature = np.empty((2, self.n_rows), dtype)
-        in_cells = CellDerivatives(*map(self._with_zeros, (slopes, bends)))
+        table = self._with_zeros(derivatives)
 
         def write(part: slice) -> None:
-            outputs = weights[part], in_cells, gradient[part], curvature[part]
+            outputs = weights[part], table, gradient[part], curvature[part]
             if self.probabilities is None:
                 logit_derivatives(scores[part], labels[part], self.codes[part], *outputs)
             else:
@@ -329,23 +329,26 @@ class GroupedRows:
         self._in_threads(write)
         return gradient, curvature
 
-    def look_up(self, positions: Floats, table: Floats) -> Floats:
-        """Return the value of a table of shape (n_strata * n_groups, n_cells) for each row, 0 in no group or stratum.
+    def look_up(self, positions: Floats, derivatives: Floats) -> tuple[Floats, Floats]:
+        """Return the first and the second derivative for each row, 0 in no group or stratum.
 
         A row that counts for several groups has their mean, by its probabilities.
         """
         cells = np.minimum((positions * CELLS).astype(np.int64), CELLS - 1)
-        padded = self._with_zeros(table)
+        table = self._with_zeros(derivatives)
         if self.probabilities is None:
-            return np.asarray(padded[self.codes, cells])
-        return np.einsum("ij,ij->i", self.probabilities, padded[self.strata, cells])
+            first, second = table[self.codes, cells].T
+        else:
+            first, second = np.einsum("ij,ikj->ki", self.probabilities, table[self.strata, cells])
+        return first, second
 
-    def _with_zeros(self, table: Floats) -> Floats:
+    def _with_zeros(self, derivatives: Floats) -> Floats:
         """Return the table with zeros for rows that are not compared; groups last where rows count for several."""
-        padded = np.vstack((table, np.zeros((self.n_groups, CELLS))))
         if self.probabilities is None:
-            return padded
-        return padded.reshape(-1, self.n_groups, CELLS).transpose(0, 2, 1).copy()
+            return np.concatenate((derivatives, np.zeros((1, CELLS, 2))))
+        table = np.zeros((self.n_strata + 1, CELLS, 2, self.n_groups))
+        table[:-1] = derivatives.reshape(self.n_strata, self.n_groups, CELLS, 2).transpose(0, 2, 3, 1)
+        return table
 
     def _in_threads(self, task: Callable[[slice], Any]) -> list[Any]:
         n_threads = max(1, min(config.NUMBA_NUM_THREADS, self.n_rows // _CHUNK))

@@ -22,6 +22,7 @@ from fairtransport.auditing.options import Inference, check_inference
 from fairtransport.auditing.result import plain_values
 from fairtransport.causal._graph import CausalGraph, Edge, as_graph
 from fairtransport.causal.conditional_distributions import Table
+from fairtransport.groups import MIN_SHOWN_ROWS
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.storage import write_atomically
 
@@ -121,7 +122,7 @@ class CounterfactualAudit:
     to : group
         The group that everyone was moved to.
     groups : tuple of GroupEffects
-        Of each other group.
+        Of each other group of at least 5 rows.
     rows, threshold, confidence : int, float or None, float
     n_bootstrap, n_permutations, n_orders : int
         How often everything was estimated again: for intervals, noise floors, and orders of categories.
@@ -307,7 +308,11 @@ def audit_counterfactual(
         graph=transport.graph_,
         sensitive=transport.sensitive,
         to=target,
-        groups=tuple(_effects_of(group, one, repeated, chosen.confidence) for group, one in found.items()),
+        groups=tuple(
+            effects
+            for group, one in found.items()
+            if (effects := _effects_of(group, one, repeated, chosen.confidence)).rows >= MIN_SHOWN_ROWS
+        ),
         rows=n_rows,
         threshold=limit,
         confidence=chosen.confidence,
@@ -465,7 +470,7 @@ def _features(model: Any, rows: Any, outcome: str | None) -> Any:
 
 # How effects change with one edge of the graph more or less.
 
-_QUICK: dict[str, Any] = {"inference": Inference(n_bootstrap=0, n_permutations=0, random_state=0), "n_orders": 0}
+_QUICK: dict[str, Any] = {"inference": Inference(n_bootstrap=0, n_permutations=0), "n_orders": 0}
 
 
 @dataclass(frozen=True)

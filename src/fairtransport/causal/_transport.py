@@ -15,24 +15,15 @@ from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._sklearn import content_keys, deal_rows
 from fairtransport._validation import check_choice, check_count, check_weights
+from fairtransport.causal import conditional_distributions as conditional
 from fairtransport.causal._graph import CausalGraph, Edge, as_graph, check_confounding, check_parents, check_witnesses
-from fairtransport.causal.conditional_distributions import (
-    METHODS,
-    ConditionalDistribution,
-    NodeColumn,
-    SeenValues,
-    Table,
-    choose_method,
-    design_matrix,
-    fit_conditional,
-)
 
 # What a table has to have, so that the people of its groups can be compared.
 
 _LEAST_ROWS = 10  # of a group
 
 
-def check_groups(column: NodeColumn, codes: Floats) -> tuple[Any, ...]:
+def check_groups(column: conditional.NodeColumn, codes: Floats) -> tuple[Any, ...]:
     """Return the groups of the sensitive column; raise unless there are two or more, of 10 rows or more."""
     groups = column.levels
     if groups is None:
@@ -64,7 +55,7 @@ def check_varies(node: str, sensitive: str, values: Mapping[str, Floats]) -> Non
 
 
 def check_overlap(
-    node: str, causes: Sequence[str], sensitive: str, ranges: Mapping[str, tuple[SeenValues, ...]]
+    node: str, causes: Sequence[str], sensitive: str, ranges: Mapping[str, tuple[conditional.SeenValues, ...]]
 ) -> None:
     """Raise where a cause has no value in common between two groups, so that ranks cannot be taken from one another."""
     for cause in causes:
@@ -78,7 +69,7 @@ def check_overlap(
 
 
 Values = dict[str, "Floats"]
-Distributions = dict[str, tuple[ConditionalDistribution, ...]]
+Distributions = dict[str, tuple[conditional.ConditionalDistribution, ...]]
 
 
 class CounterfactualTransport(BaseEstimator):
@@ -191,7 +182,7 @@ class CounterfactualTransport(BaseEstimator):
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
         """
-        self._fit(Table(table), sample_weight)
+        self._fit(conditional.Table(table), sample_weight)
         return self
 
     def fit_transform(
@@ -202,7 +193,7 @@ class CounterfactualTransport(BaseEstimator):
         In a distribution that it was used to estimate, a row's rank is biased towards the middle. ``to`` and ``edges``
         are those of ``transform``, ``sample_weight`` is that of ``fit``.
         """
-        rows = Table(table)
+        rows = conditional.Table(table)
         values, weights = self._fit(rows, sample_weight)
         codes, chosen = values[self.sensitive].astype(np.int64), self._edges(edges)
         n_folds, keys = check_count(self.cv, name="cv", least=2), content_keys(np.column_stack([*values.values()]))
@@ -215,14 +206,16 @@ class CounterfactualTransport(BaseEstimator):
                 moved.setdefault(node, np.empty(codes.size))[held_out] = numbers
         return self._write(rows, moved, self._group(to), direct=self._is_direct(chosen))
 
-    def _fit(self, rows: Table, sample_weight: ArrayLike | None) -> tuple[Values, Floats]:
+    def _fit(self, rows: conditional.Table, sample_weight: ArrayLike | None) -> tuple[Values, Floats]:
         self._check_parameters()
         given = check_weights(sample_weight, size=rows.n_rows)
         weights = np.ones(rows.n_rows) if given is None else given
         self.graph_ = self._check_graph()
         self.graph_.check_columns(rows.names)
         orders = self.orders or {}
-        self.columns_ = {node: NodeColumn.of(node, rows[node], orders.get(node)) for node in self.graph_.nodes}
+        self.columns_ = {
+            node: conditional.NodeColumn.of(node, rows[node], orders.get(node)) for node in self.graph_.nodes
+        }
         values = {node: column.encode(rows[node]) for node, column in self.columns_.items()}
         codes = values[self.sensitive]
         self.groups_ = check_groups(self.columns_[self.sensitive], codes)
@@ -232,7 +225,7 @@ class CounterfactualTransport(BaseEstimator):
         self.distributions_ = self._estimate(values, weights)
         self.ranges_ = {
             node: tuple(
-                SeenValues.of(numbers[codes == group], levels=self.columns_[node].levels is not None)
+                conditional.SeenValues.of(numbers[codes == group], levels=self.columns_[node].levels is not None)
                 for group in range(len(self.groups_))
             )
             for node, numbers in values.items()
@@ -246,7 +239,7 @@ class CounterfactualTransport(BaseEstimator):
         """Return the distributions of all descendants of the sensitive column."""
         return {
             node: tuple(
-                fit_conditional(*part, method=self.methods_[node], **self._options(node))
+                conditional.fit_conditional(*part, method=self.methods_[node], **self._options(node))
                 for part in self._parts(node, values, weights)
             )
             for node in self._movable
@@ -256,7 +249,7 @@ class CounterfactualTransport(BaseEstimator):
         """Return the method for a node: as ``quantiles`` says, or the best one."""
         if not isinstance(self.quantiles, str) or self.quantiles != "auto":
             return self.quantiles
-        return choose_method(self._parts(node, values, weights), **self._options(node))
+        return conditional.choose_method(self._parts(node, values, weights), **self._options(node))
 
     def _options(self, node: str) -> dict[str, Any]:
         levels = self.columns_[node].levels
@@ -295,7 +288,7 @@ class CounterfactualTransport(BaseEstimator):
             Of the same kind, with the columns moved, except the outcome.
         """
         check_is_fitted(self)
-        rows, chosen, group = Table(table), self._edges(edges), self._group(to)
+        rows, chosen, group = conditional.Table(table), self._edges(edges), self._group(to)
         moved = self._move(self._encode(rows), self.distributions_, group, chosen, draw=draw)
         return self._write(rows, moved, group, direct=self._is_direct(chosen) if direct is None else direct)
 
@@ -314,7 +307,7 @@ class CounterfactualTransport(BaseEstimator):
             ``fit``: such a counterfactual is an extrapolation.
         """
         check_is_fitted(self)
-        rows, chosen, group = Table(table), self._edges(edges), self._group(to)
+        rows, chosen, group = conditional.Table(table), self._edges(edges), self._group(to)
         values = self._encode(rows)
         moved = self._move(values, self.distributions_, group, chosen)
         inside = np.ones(rows.n_rows, dtype=bool)
@@ -357,7 +350,7 @@ class CounterfactualTransport(BaseEstimator):
             moved[node] = numbers
         return moved
 
-    def _write(self, rows: Table, moved: Values, to: int, *, direct: bool) -> Any:
+    def _write(self, rows: conditional.Table, moved: Values, to: int, *, direct: bool) -> Any:
         columns = {node: self.columns_[node].decode(numbers) for node, numbers in moved.items() if node != self.outcome}
         if direct:
             columns[self.sensitive] = self.columns_[self.sensitive].decode(np.full(rows.n_rows, float(to)))
@@ -375,9 +368,9 @@ class CounterfactualTransport(BaseEstimator):
     def _design(self, node: str, values: Values) -> Floats:
         causes = self._causes(node)
         columns, n_rows = [self.columns_[one] for one in causes], values[self.sensitive].size
-        return np.asarray(design_matrix(columns, [values[one] for one in causes], n_rows))
+        return np.asarray(conditional.design_matrix(columns, [values[one] for one in causes], n_rows))
 
-    def _encode(self, rows: Table) -> Values:
+    def _encode(self, rows: conditional.Table) -> Values:
         needed = [node for node in self.graph_.nodes if node != self.outcome or node in rows.names]
         absent = [node for node in needed if node not in rows.names]
         if absent:
@@ -414,9 +407,9 @@ class CounterfactualTransport(BaseEstimator):
                 "'race, sex'."
             )
         if isinstance(self.quantiles, str):
-            check_choice(self.quantiles, METHODS, name="quantiles")
+            check_choice(self.quantiles, conditional.METHODS, name="quantiles")
         elif not is_regressor(self.quantiles):
-            raise ValueError(f"quantiles must be one of {', '.join(METHODS)}, or a regressor.")
+            raise ValueError(f"quantiles must be one of {', '.join(conditional.METHODS)}, or a regressor.")
 
     def _check_graph(self) -> CausalGraph:
         graph = as_graph(self.graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import signal
 import sys
@@ -60,6 +61,27 @@ def termination_as_exception() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def without_logs() -> Iterator[None]:
+    """Leave it to the exception to say what has ended the block, also where a broken connection raises over a signal.
+
+    Clients of clusters log failures as tracebacks, whose messages may quote values.
+    """
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    except Exception as error:
+        earlier: BaseException | None = error
+        while earlier is not None:
+            if isinstance(earlier, KeyboardInterrupt):
+                raise earlier from None
+            earlier = earlier.__context__
+        raise
+    finally:
+        logging.disable(before)
+
+
 #: Exit status of a command that was called wrongly: EX_USAGE. Not 2, which says that a limit is exceeded.
 USAGE_ERROR = 64
 
@@ -99,7 +121,8 @@ _PHRASES = (
     (r" has that label; see Groups\.labels\.", " has the name that --target says."),
     (r", or declare what they affect in common with confounded=", ""),
     (r"\(QuantileRepair(Classifier|Regressor), group_specific=True\)", "(--method dpp, --aware)"),
-    (r"\bQuantileRepair(Classifier|Regressor)\b", "--method dpp"),
+    (r"\bQuantileRepairClassifier, QuantileRepairRegressor\b|\bQuantileRepair(Classifier|Regressor)\b", "--method dpp"),
+    (r" Set slack to a smaller number to go on\.", ""),
     (r"\bgroup_specific=True", "--aware"),
     (r"\bparity_weight or amount\b", "--parity-weight or --amount"),
     (r", or pass people_per_point[^.]*", ""),

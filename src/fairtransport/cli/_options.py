@@ -115,7 +115,7 @@ def described(**options: Any) -> Callable[[Described], Described]:
     delimiter=option("CHARACTER", "Delimiter of CSV fields [default: detected]."),
     encoding=option("ENCODING", "Encoding of a CSV file: utf-8, latin-1 or utf-16."),
     null=option("TEXT", "Text that marks a missing value in a CSV file, such as NA; may be repeated."),
-    decimal=option("CHARACTER", "Decimal separator in a CSV file: . or ,"),
+    decimal=option("CHARACTER", "Decimal separator in a CSV file: . or , [default: that of training to score, else .]"),
     max_expansion=option(
         "N", "Refuse a compressed file that expands to more than 1 GiB and more than N times its size."
     ),
@@ -131,7 +131,7 @@ class ReadingOptions:
     delimiter: str | None = None
     encoding: str = "utf-8"
     null: list[str] | None = None
-    decimal: str = "."
+    decimal: str | None = None
     max_expansion: float = 200
     sheet: str | None = None
     memory: str = "2GiB"
@@ -139,7 +139,7 @@ class ReadingOptions:
 
     def open(self, files: Sequence[str]) -> AbstractContextManager[FileTable]:
         delimiter = None if self.delimiter is None else as_delimiter(self.delimiter)
-        options = vars(self) | {"null": self.null or (), "delimiter": delimiter}
+        options = vars(self) | {"null": self.null or (), "delimiter": delimiter, "decimal": self.decimal or "."}
         return ft.tables.open_files(files, format=options.pop("file_format"), **options)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import fairtransport as ft
 from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import collect_warnings, misuse
+from fairtransport.cli._errors import collect_warnings, misuse, without_logs
 from fairtransport.cli._output import (
     Output,
     count_of,
@@ -115,7 +115,7 @@ class MethodOptions:
     @property
     def can_stay_in_parts(self) -> bool:
         """True if the method trains on rows that are not in memory."""
-        return self.method in {"cot", "dot"}
+        return self.method in {"cot", "dot"} or (self.method == "blind-repair" and self.base == "linear")
 
     @property
     def repaired(self) -> str | None:
@@ -227,11 +227,15 @@ def summarize(model: TableModel, n_rows: int, method: str, shown: HeldOut | None
     return summary
 
 
-def _show_held_out(shown: HeldOut) -> None:
+def _show_held_out(shown: HeldOut, limit: float | None) -> None:
     title = f"{shown.rows:,} test rows in {shown.groups} groups"
     names = next(iter(shown.figures.values()))
     lines = [[_TITLES[n], *(figures[n] for figures in shown.figures.values()), shown.floor.get(n)] for n in names]
     print_table(title, [""], [*map(str.upper, shown.figures), "by chance"], lines)
+    of_model = list(shown.figures.values())[-1]
+    judged = of_model["pairwise_disparity" if (last := list(names)[-1]) == "rank_disparity" else last]
+    if limit is not None and judged is not None and judged > limit:
+        print_sentence(f"Test rows are above --max-disparity {limit:g}, which applies to training rows.")
     if shown.small_groups:
         small = f"{count_of(shown.small_groups, 'group')} with fewer than 30 of these rows"
         if shown.groups - shown.small_groups > 1:
@@ -242,11 +246,11 @@ def _show_held_out(shown: HeldOut) -> None:
         print_sentence(f"Not measured: {count_of(rows, 'row')}, {reason}.")
 
 
-def show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, method: str) -> None:
+def show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, options: MethodOptions) -> None:
     """Print the figures, and what is needed to score."""
     if shown is not None:
-        _show_held_out(shown)
-    print_sentence(f"{method.upper()} trained on {summary['rows']:,} rows. {_outcome(summary)}".rstrip())
+        _show_held_out(shown, options.max_disparity)
+    print_sentence(f"{options.method.upper()} trained on {summary['rows']:,} rows. {_outcome(summary)}".rstrip())
     if summary["group_model"] is not None:
         print_sentence(str(model.estimator_.report_))
     if model.task == "classification":
@@ -281,7 +285,7 @@ def _outcome(summary: dict[str, Any]) -> str:
         sentences.insert(0, f"Lowest error at this disparity, of {', '.join(summary['tried'])}: {summary['chosen']}.")
     if summary["parity_weight"] is not None and "parity_weight" not in outcome:
         sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
-    if kept is not None:
+    if kept is not None and "information is left" not in outcome:
         sentences.append(f"{max(kept, 0.0):.0%} of what the plain model explains is kept.")
     if amount not in {None, 1.0}:
         mixed = summary["parity_weight"] is not None or summary["group_model"] is not None  # kept is that of amount 1
@@ -301,8 +305,8 @@ def _outcome(summary: dict[str, Any]) -> str:
     categorical=shared.option("COLUMNS", "Numeric columns that are categories, such as postcodes."),
     engine=shared.option(
         "ENGINE",
-        "Train on a cluster whose workers read FILES, Parquet or CSV: dask://HOST:PORT, or spark. For cot and dot; "
-        "figures of unseen rows need --test.",
+        "Train on a cluster whose workers read FILES, Parquet or CSV: dask://HOST:PORT, or spark. For cot, dot and, "
+        "with --base linear, blind-repair; figures of unseen rows need --test.",
     ),
     checkpoint=shared.option(
         "PATH",
@@ -338,8 +342,8 @@ def run_train(
     The model is a classifier where the labels are two classes, and a regressor where they are numbers (see --task).
     Numbers, text, dates and missing values become features, and the model file records how. Identifiers, empty and
     constant columns are left out and reported. The table that is printed compares the model with logistic (or
-    linear) regression on test rows. Rows of more than 50 million cells stay in their files with --method cot and dot;
-    the other methods read all of them into memory.
+    linear) regression on test rows. Rows of more than 50 million cells stay in their files with --method cot and dot,
+    and blind-repair with --base linear; the other methods read all of them into memory.
 
     \b
     Example:
@@ -367,7 +371,7 @@ def run_train(
             "label": label,
             "pos_label": pos_label,
             "groups": groups,
-            "decimal": reading.decimal,
+            "decimal": reading.decimal or ".",
             "aware": bool(options.aware),
         }
         before: TableModel | None
@@ -391,7 +395,7 @@ def run_train(
     summary["rows_in"] = "memory" if table is not None else engine.partition(":")[0] if engine else "files"
     if output.write_json({**summary, "warnings": warnings, "written": str(out)}):
         return
-    show(model, summary, shown, options.method)
+    show(model, summary, shown, options)
     if summary["rows_in"] == "files":
         print_sentence(f"Rows stayed in their files, which have more than {MOST_IN_MEMORY:,} cells.")
     for text in warnings:
@@ -440,12 +444,14 @@ def _source(files: list[str], engine: str | None, reading: shared.ReadingOptions
     options = {"sep": shared.as_delimiter(delimiter)}  # cells are text, as where files are read here
     if engine == "spark":
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise the first python3 of PATH
-        session = load_extra("pyspark.sql").SparkSession.builder.getOrCreate()
-        yield (
-            session.read.csv(files, header=True, escape='"', enforceSchema=False, **options)
-            if is_csv
-            else session.read.parquet(*files)
-        )
+        builder = load_extra("pyspark.sql").SparkSession.builder
+        with without_logs():
+            session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+            yield (
+                session.read.csv(files, header=True, escape='"', enforceSchema=False, **options)
+                if is_csv
+                else session.read.parquet(*files)
+            )
         return
     address = engine.removeprefix("dask://")
     if address == engine:
@@ -455,7 +461,7 @@ def _source(files: list[str], engine: str | None, reading: shared.ReadingOptions
     except (OSError, ValueError):
         raise ValueError(f"No Dask scheduler answers at {address}: check --engine and that it runs.") from None
     frames = load_extra("dask.dataframe")
-    with client:
+    with without_logs(), client:
         yield frames.read_csv(files, dtype=str, **options) if is_csv else frames.read_parquet(files)
 
 
@@ -474,7 +480,13 @@ def _fit_parts(
     from fairtransport.tabular.partitioned_training import TrainingParts, read_label  # noqa: PLC0415
 
     if not options.can_stay_in_parts:
-        raise misuse(f"--engine cannot be combined with --method {options.method}; use cot or dot")
+        raise misuse(
+            f"--engine cannot be combined with --method {options.method}; use cot or dot, or blind-repair with --base "
+            "linear"
+        )
+    is_repaired = options.method == "blind-repair"  # which keeps a limit by itself, and has no checkpoint
+    if is_repaired and checkpoint is not None:
+        raise misuse("--checkpoint cannot be combined with --method blind-repair")
     with opened(table, raw=True) as source:
         if settings["label"] not in source.names:
             raise ValueError(f"The table has no column {settings['label']!r}.")
@@ -485,13 +497,16 @@ def _fit_parts(
         parts = TrainingParts(source, step)
         model = ft.tabular.TableModel(
             make_estimator(options, settings["groups"], task=task, verbose=stderr_is_terminal()),
-            max_disparity=options.max_disparity,
+            max_disparity=None if is_repaired else options.max_disparity,
             **settings,
         ).fit_table(parts, checkpoint=checkpoint)
         held = parts.held_out() if step else None
+    plain = copy(model)
+    if is_repaired:
+        plain.estimator = plain.estimator_ = model.estimator_.estimator_
+        return model, plain, held, n_rows - (0 if held is None else held.num_rows)
     for one in (model.estimator, model.estimator_):
         one.set_params(verbose=False)
-    plain = copy(model)
     plain.estimator = plain.estimator_ = model.estimator_.initial_estimator_
     return model, plain, held, n_rows - (0 if held is None else held.num_rows)
 

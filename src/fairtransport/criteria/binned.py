@@ -13,19 +13,28 @@ import numpy as np
 from fairtransport._arrays import Floats
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import TransportPenalty
-from fairtransport.transport.kernels.binned import slopes_between_edges
-from fairtransport.transport.line import histogram_slices, slice_means
+from fairtransport.transport.kernels.binned import slices_and_levels, slopes_between_edges
+from fairtransport.transport.line import slice_means
 
 _CLOSE = 0.02  # scores closer than this have the curvature of scores this far apart
 
 
 @dataclass(frozen=True, eq=False)
 class CellTables:
-    """A penalty on binned scores."""
+    """A penalty on binned scores: its value, and slope and curvature for each sample of rows and cell."""
 
     value: float
-    slopes: Floats
-    curvatures: Floats
+    derivatives: Floats
+
+    @property
+    def slopes(self) -> Floats:
+        """First derivatives with respect to a score in each cell, for unit mass."""
+        return self.derivatives[..., 0]
+
+    @property
+    def curvatures(self) -> Floats:
+        """Those of parabolas above the penalty."""
+        return self.derivatives[..., 1]
 
 
 class BinnedPenalty:
@@ -40,36 +49,28 @@ class BinnedPenalty:
     """
 
     def __init__(self, penalty: TransportPenalty, comparisons: Comparisons, n_groups: int, n_cells: int) -> None:
-        self.penalty, self.comparisons, self.n_groups, self.n_cells = penalty, comparisons, n_groups, n_cells
+        self.penalty, self.comparisons, self.n_cells = penalty, comparisons, n_cells
         # Mass at an edge is spread evenly around it, which preserves its mean.
         self._borders = (np.arange(n_cells + 2) - 0.5) / n_cells
+        strata = comparisons.strata or (0,) * len(comparisons.cells)
+        self._rows = [_rows_of(*cell, n_groups) for cell in zip(comparisons.names, strata, strict=True)]
 
     def read(self, masses: Floats, interval: tuple[float, float] = (0.0, 1.0)) -> CellTables:
         """Return the value and the derivatives."""
-        names, strata = self.comparisons.names, self.comparisons.strata or (0,) * len(self.comparisons.cells)
-        rows = [self._rows_of(*cell) for cell in zip(names, strata, strict=True)]
-        table = np.array([masses[members].sum(axis=0) for members in rows])
+        table = np.array([masses[members].sum(axis=0) for members in self._rows])
         edges = interval[0] + (interval[1] - interval[0]) * self._borders
-        slices = histogram_slices(table, edges, self.penalty.n_slices or self.n_cells)
-        terms = self.penalty.slice_terms(slices, table.sum(axis=1), self.comparisons)
+        slices = np.zeros((len(table), self.penalty.n_slices or self.n_cells))
         levels = np.zeros((len(table), self.n_cells + 2))
-        np.cumsum(table, axis=1, out=levels[:, 1:])
-        levels /= levels[:, -1:]
-        inside, bends = np.zeros((2, len(table), self.n_cells))
-        slopes_between_edges(np.array(terms.slopes), levels, inside)
-        slopes_between_edges(self._curvatures(slices)[: len(table)], levels, bends)
-        slopes, curvatures = np.zeros((2, len(masses), self.n_cells))
-        for members, slope, curvature in zip(rows, inside, bends, strict=True):
+        slices_and_levels(table, edges, slices, levels)
+        terms = self.penalty.slice_terms(slices, table.sum(axis=1), self.comparisons)
+        inside = np.zeros((len(table), self.n_cells, 2))
+        slopes_between_edges(np.stack((terms.slopes, self._curvatures(slices)[: len(table)]), axis=-1), levels, inside)
+        derivatives = np.zeros((len(masses), self.n_cells, 2))
+        for members, derivative in zip(self._rows, inside, strict=True):
             # Convert a row's share of several groups to its share of its own.
-            share = (masses[members].sum(axis=1) / masses[members].sum())[:, None]
-            slopes[members] += share * slope
-            curvatures[members] += share * curvature
-        return CellTables(terms.value, slopes, curvatures)
-
-    def _rows_of(self, group: int | None, stratum: int) -> slice:
-        """Return where the masses of a group in a stratum are, or of all its groups."""
-        first = stratum * self.n_groups
-        return slice(first, first + self.n_groups) if group is None else slice(first + group, first + group + 1)
+            share = masses[members].sum(axis=1) / masses[members].sum()
+            derivatives[members] += share[:, None, None] * derivative
+        return CellTables(terms.value, derivatives)
 
     def _curvatures(self, slices: Floats) -> Floats:
         n, unit = slices.shape[1], self.penalty.unit  # of standardized scores, whose distances are in these
@@ -80,3 +81,9 @@ class BinnedPenalty:
         np.add.at(curvatures, one, each)
         np.add.at(curvatures, other, each)
         return curvatures
+
+
+def _rows_of(group: int | None, stratum: int, n_groups: int) -> slice:
+    """Return where the masses of a group in a stratum are, or of all its groups."""
+    first = stratum * n_groups
+    return slice(first, first + n_groups) if group is None else slice(first + group, first + group + 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,23 +166,41 @@ class Comparisons:
         """Return the same pairs with other weights."""
         return replace(self, weights=np.asarray(weights, dtype=np.float64))
 
-    def drawn(self, rng: np.random.Generator) -> tuple[Ints, Comparisons]:
-        """Return people drawn from the rows of each stratum, as many for each cell as it has, and what they compare.
+    def people(self, scores: Floats) -> tuple[list[Floats], Comparisons]:
+        """Return evenly spaced scores of each stratum, one for each person of its cells, and what people compare.
 
-        Where rows stand for many people, shuffling them would show the chance of samples of few.
+        Their order depends on sizes and spreads only: rows, and slices that stand for them, have the same people.
         """
-        strata, sizes = np.array(self.strata or (0,) * len(self.cells)), self.sizes
-        share = min(1.0, _MOST_DRAWN / float(sizes.sum()))
-        weights = np.ones(self.n_rows) if self.row_weights is None else self.row_weights
+        strata, weights = np.array(self.strata or (0,) * len(self.cells)), self.row_weights
+        weights = np.ones(self.n_rows) if weights is None else weights
+        squares = weights if np.array_equal(weights, np.rint(weights)) else weights**2
+        squares = squares if self.represented is None else self.represented.squares
+        marks, share = np.zeros(self.n_rows), min(1.0, _MOST_DRAWN / float(self.sizes.sum()))
+        for mark, cell in zip(np.random.default_rng(0).random(len(self.cells)), self.cells, strict=True):
+            marks[cell] += mark  # rows with equal marks are in the same cells
         drawn = []
-        for stratum, size in zip(strata, sizes, strict=True):
-            rows = np.unique(np.concatenate([self.cells[cell] for cell in np.flatnonzero(strata == stratum)]))
-            mass = np.cumsum(weights[rows])
-            drawn.append(rows[np.searchsorted(mass, mass[-1] * rng.random(max(1, round(share * size))))])
-        ends = np.cumsum([0, *(rows.size for rows in drawn)])
-        cells = tuple(np.arange(start, stop) for start, stop in pairwise(ends.tolist()))
-        people = replace(self, n_rows=int(ends[-1]), cells=cells, row_weights=None, represented=None)
-        return np.concatenate(drawn), people
+        for stratum in np.unique(strata):
+            numbers = np.flatnonzero(strata == stratum)
+            rows = np.unique(np.concatenate([self.cells[number] for number in numbers]))
+            rows = rows[np.argsort(scores[rows], kind="stable")]
+            _, first, kinds = np.unique(marks[rows], return_index=True, return_inverse=True)
+            below = np.cumsum(weights[rows])
+            gaps = (scores[rows] - weights[rows] @ scores[rows] / max(below[-1], 1e-300)) ** 2
+            spread, mass, square = (
+                np.bincount(kinds, each) for each in (weights[rows] * gaps, weights[rows], squares[rows])
+            )
+            counts = np.maximum(1, np.rint(share * mass**2 / np.maximum(square, 1e-300))).astype(np.int64)
+            n, order = int(counts.sum()), np.lexsort((spread, counts))
+            people = scores[rows[np.searchsorted(below, below[-1] * (np.arange(n) + 0.5) / n)]]
+            drawn.append((n, people.std(), people, numbers, rows[first][np.repeat(order, counts[order])]))
+        drawn.sort(key=lambda one: one[:2])
+        cells, start = list(self.cells), 0
+        for n, _, _, numbers, like in drawn:
+            for number in numbers:
+                cells[number] = start + np.flatnonzero(np.isin(like, self.cells[number]))
+            start += n
+        people_compare = replace(self, n_rows=start, cells=tuple(cells), row_weights=None, represented=None)
+        return [people for _, _, people, *_ in drawn], people_compare
 
     def shuffled(self, rng: np.random.Generator) -> Comparisons:
         """Return the same comparisons with the rows of each stratum shuffled among its cells."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -314,7 +314,7 @@ def _label_masks(criterion: str, n_rows: int, labels: ArrayLike | None) -> list[
 _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
 _BEYOND_CHANCE = 2.0  # times the mean distance under chance, which about one in thirty such pairs exceeds
 _SLICES = 256
-_SHUFFLES = 3
+_SHUFFLES = 10
 _ROUNDING = 1e-9
 
 
@@ -393,14 +393,13 @@ def net_of_chance(comparisons: Comparisons, scores: Floats, penalty: TransportPe
     parts = np.where(means > 0.0, 1.0 - norms / np.maximum(means, 1e-300), 0.0)
     if not (parts > _ROUNDING).any():
         return None
-    by_chance, expected = [], float(comparisons.weights @ chance)
-    for rng in map(np.random.default_rng, range(_SHUFFLES)):
-        if comparisons.represented is None:
-            by_chance.append(penalty.value_and_gradient(scores, comparisons.shuffled(rng)).value)
-        else:
-            people, drawn = comparisons.drawn(rng)
-            by_chance.append(penalty.value_and_gradient(scores[people], drawn).value)
-            expected = float(drawn.weights @ chance_distances(scores[people], drawn))
+    by_stratum, people = comparisons.people(scores)
+    expected = float(people.weights @ chance_distances(np.concatenate(by_stratum), people))
+    by_chance = []
+    for seed, step in product(range(_SHUFFLES), (1, -1)):  # both, so that labels may be exchanged
+        rng = np.random.default_rng(seed)
+        shuffled = np.concatenate([rng.permutation(one[::step]) for one in by_stratum])
+        by_chance.append(penalty.value_and_gradient(shuffled, people).value)
     observed = np.mean(by_chance)
     expected /= penalty.unit if penalty.scale == "standardized" else 1.0
     by_pair = parts[comparisons.families]

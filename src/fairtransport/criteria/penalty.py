@@ -15,7 +15,7 @@ from fairtransport._validation import check_choice, check_count, check_real, che
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.groups import Groups
 from fairtransport.transport.dual import DualProblem
-from fairtransport.transport.fourier import FourierFeatures
+from fairtransport.transport.fourier import FeatureDirections, FourierFeatures
 from fairtransport.transport.kernels.dual_newton import (
     FREE,
     OPPOSITE,
@@ -120,7 +120,11 @@ class TransportPenalty(ABC):
             total = gradient.sum() + sum(float(g.sum()) for g in fixed)
             moment = gradient @ values + sum(float(g @ p) for g, p in zip(fixed, points[len(orders) :], strict=True))
             share = 1.0 / s.size if weights is None else weights / weights.sum()
-            gradient = (gradient - share * (total + values * moment / UNIT_DEVIATION**2)) / self.unit
+            values *= moment  # in place: new arrays of many rows cost more than the arithmetic
+            values /= UNIT_DEVIATION**2
+            values += total
+            gradient -= share * values
+            gradient /= self.unit
         distances = np.zeros(len(comparisons.pairs))
         distances[active] = terms.distances
         return PenaltyTerms(terms.value, gradient, distances)
@@ -202,9 +206,14 @@ class TransportPenalty(ABC):
     def _rescaled(self, s: Floats, comparisons: Comparisons) -> tuple[Floats, list[Floats]]:
         if self.scale == "score":
             return s, list(comparisons.targets)
-        self.center = float(np.average(s, weights=comparisons.row_weights))
-        self.unit = _unit(float(np.sqrt(np.average((s - self.center) ** 2, weights=comparisons.row_weights))))
-        return (s - self.center) / self.unit, [(t - self.center) / self.unit for t in comparisons.targets]
+        weights = comparisons.row_weights
+        total = float(s.size if weights is None else weights.sum())
+        self.center = float(s.sum() if weights is None else weights @ s) / total
+        values = s - self.center
+        squares = float(values @ values if weights is None else (weights * values) @ values)
+        self.unit = _unit(float(np.sqrt(squares / total)))
+        values /= self.unit
+        return values, [(t - self.center) / self.unit for t in comparisons.targets]
 
 
 def _unit(deviation: float) -> float:
@@ -261,6 +270,7 @@ class ContinuousPenalty(TransportPenalty):
         self.coefficients: Floats = np.zeros((0, 0))
         self._own: Floats = np.zeros((0, 0))
         self._basis: Floats | None = None
+        self._features: FeatureDirections
 
     @property
     def debiased(self) -> bool:
@@ -287,10 +297,10 @@ class ContinuousPenalty(TransportPenalty):
 
     def _compare(self, table: Floats, masses: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
         features, tie = self.problem.features, OPPOSITE if self.problem.opposite else FREE
-        psi, rise = features.value_and_slope(table)
         if self._basis is None:
-            self._basis = _directions(psi[masses > 0.0])
-        psi, rise = psi @ self._basis, rise @ self._basis
+            self._basis = _directions(features(table)[masses > 0.0])
+            self._features = features.along(self._basis)
+        psi, rise = self._features.value_and_slope(table)
         width = self._basis.shape[1] * (1 if self.problem.opposite else 2)
         if not np.array_equal(pairs, self.pairs) or self.coefficients.shape[1] != width:
             self.pairs, self.coefficients = pairs.copy(), np.zeros((len(pairs), width))

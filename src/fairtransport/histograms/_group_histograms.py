@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.groups import GroupPolicy, Groups, rows_of_groups
+from fairtransport.groups import GroupPolicy, Groups, pool_of, rows_of_groups
 from fairtransport.histograms._grid import DEFAULT_BINS, Grid
 from fairtransport.storage.schema import from_json
 from fairtransport.transport.line import Sample, wasserstein
@@ -200,8 +200,11 @@ class GroupHistograms:
         return replace(self, groups=self._labelled(kept), members=self.members[kept])
 
     def _labelled(self, kept: Ints) -> Groups:
-        labels, names = self.groups.labels, self.groups.names
-        return replace(self.groups, labels=tuple(labels[i] for i in kept), names=tuple(names[i] for i in kept))
+        groups = self.groups
+        labels, names = (tuple(every[index] for index in kept) for every in (groups.labels, groups.names))
+        pools = tuple(pool for pool in groups.pools if pool in labels)
+        pooled = tuple(label for label in groups.pooled if pool_of(label, groups.pools, groups.grouping) in pools)
+        return replace(groups, labels=labels, names=names, pools=pools, pooled=pooled)
 
     def settle(self, small: str, min_size: int) -> GroupHistograms:
         """Return the histograms with small groups kept, pooled or dropped, as in `fairtransport.Groups.settle`.
@@ -239,6 +242,16 @@ class GroupHistograms:
             rows=self.rows[cells],
             members=None if self.members is None else self.members[kept][:, cells],
         )
+
+    def without_scores_of(self, groups: Iterable[int]) -> GroupHistograms:
+        """Return the histograms without the weight of some groups, whose numbers of rows stay."""
+        hidden = np.isin(np.arange(len(self.groups)), list(groups))
+        cells = np.asarray(hidden if self.members is None else self.members[hidden].any(axis=0))
+        kept, grid = np.arange(self.grid.n_nodes), self.grid
+        if grid.positions:  # nodes are scores that occur
+            kept = np.union1d(np.flatnonzero(self.masses[:, ~cells].sum(axis=(0, 1))), [0, grid.n_bins])
+            grid = Grid.at(grid.nodes[kept])
+        return self._changed(lambda masses: np.where(cells[:, None], 0.0, masses[..., kept]), grid=grid)
 
     def _one_row_each(self) -> Groups:
         codes = np.arange(len(self.groups), dtype=np.int64)
@@ -541,7 +554,7 @@ _MARGIN = 0.05
 def display_range(histograms: GroupHistograms) -> tuple[float, float]:
     """Return the range of scores that figures show."""
     grid = histograms.grid
-    if not grid.positions:
+    if not grid.positions or not histograms.everyone.any():
         return grid.low, grid.high
     cdf = histograms.cdf_of_everyone
     occupied = np.flatnonzero(histograms.everyone)

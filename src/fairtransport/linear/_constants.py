@@ -27,12 +27,13 @@ CHECKED_ROWS = 200  # for each column; with fewer, the chosen model is compared 
 N_FOLDS = 3  # of that cross-fitting
 HEAVY, RIVAL_ITERATIONS = 4.0, 15  # weight at which a second start is tried, and the iterations it may take at least
 FINAL_FITS = 2  # at most: a second, with more weight, where the first has clearly more disparity than its coarse fit
+FINAL_GAIN = 1.5  # times the goal: disparity of a coarse fit, less what the last final fit gained, for a final fit
 PATH_KNOTS = 129  # of the spread maps that a path stores, one array for all
 
 # L-BFGS.
 SATURATED = 0.01  # least curvature of a row: saturated scores have none here, but nearby
 LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
-HESSIAN_ROWS = 5_000  # or ten for each column: enough for a preconditioner
+HESSIAN_ROWS, SPARSE_HESSIAN_ROWS = 5_000, 20_000  # or ten for each column: enough for a preconditioner
 MIN_CURVED, CURVED_ROWS = 30, 5_000  # columns and rows; with fewer, L-BFGS learns the penalty's curvature as quickly
 MAX_CURVED = 500  # parameters; with more, eigenvectors cost more than they save
 MAX_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
@@ -40,6 +41,7 @@ LEAST_DECREASE = 1e-3  # the same of a final fit; with a tenth of it, errors and
 PATH_DECREASE = 1e-2  # and of the fits of a path but the last: errors and disparities of a curve differ by .0003
 CURVED_DECREASE = 3e-2  # and of all of them where the curvature is known: by .001
 CORRECTIONS, LINE_SEARCHES = 20, 40  # of scipy's solver
+NEAR_ITERATIONS = 6  # of the initial model, after which its curvature is not that of a constant any more
 
 # The stochastic algorithm.
 CONTINUOUS_BATCH, DISCRETE_BATCH = 100, 200  # rows of each group; the discrete coupling is biased by small batches

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from fairtransport._arrays import Floats
+from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport.linear._partitions import EncodedRows, Partitions, RawParts, Sums, add, thinned
 
@@ -27,6 +28,8 @@ def _added(*sums: Sums) -> Sums:
 
 class DaskParts(RawParts):
     """The partitions of a Dask table, on the cluster of the current client."""
+
+    is_remote = True
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -56,7 +59,11 @@ class DaskParts(RawParts):
 
     def summaries(self, work: Callable[[Any], T], names: Sequence[str]) -> Sequence[T]:
         """Return the summary of each partition."""
-        return list(self._client.gather(self._tasks(names, work)))
+        try:
+            # gather() would leave exceptions unread when it is interrupted.
+            return [task.result() for task in self._tasks(names, work)]
+        except KeyError:
+            raise ValueError(f"Not all parts of the table have {say_columns(names)}.") from None
 
     def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
         """Return the partitions encoded; they stay on the workers."""

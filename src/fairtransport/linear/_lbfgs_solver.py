@@ -28,8 +28,11 @@ from fairtransport.linear._constants import (
     PRIOR_ROWS,
     SATURATED,
     SHIFT_ROWS,
+    SPARSE_HESSIAN_ROWS,
 )
 from fairtransport.training.responses import Loss
+from fairtransport.transport.kernels.rows import add_outer_products, score_sparse, sum_sparse
+from fairtransport.transport.line import FEW_SCORES
 
 # The loss of a linear model on all rows, in a canonical order and in whitened coordinates.
 
@@ -94,9 +97,12 @@ class LinearProblem:
         for number, part in enumerate(self.parts):
             theta = parameters[number] if number < len(parameters) else self.common(parameters)
             rows = slice(done, done + part.shape[0])
+            done = rows.stop
+            if _is_compiled(part):
+                score_sparse(part.data, part.indices, part.indptr, theta, predictors[rows])
+                continue
             predictors[rows] = _times(part, theta[:-1])
             predictors[rows] += theta[-1]
-            done = rows.stop
         return predictors
 
     def scores(self, parameters: Floats) -> Floats:
@@ -109,7 +115,11 @@ class LinearProblem:
         for number, part in enumerate(self.parts):
             part_slopes = slopes[done : done + part.shape[0]]
             done += part.shape[0]
-            if number < len(gradient):  # the weights of rows of no group are fixed
+            if number >= len(gradient):  # the weights of rows of no group are fixed
+                continue
+            if _is_compiled(part):
+                sum_sparse(part.data, part.indices, part.indptr, part_slopes, gradient[number])
+            else:
                 weights = _times(self._transposed[number], part_slopes, by_column=True)
                 gradient[number] = np.append(weights, part_slopes.sum())
         if not self.has_intercept:
@@ -150,7 +160,7 @@ class LinearProblem:
         ridge = np.append(self.ridge, 0.0)
         if self.center is None:
             return ridge
-        moments = self._all_moments(np.tile(self.center, (self.shape[0], 1)))
+        moments = np.asarray(sum(self._center_moments))
         per_column = (self.n_rows or len(self.outcomes)) / self.n_columns
         rows = min(MOST_PRIOR_ROWS, PRIOR_ROWS / per_column) / per_column
         shift = SHIFT_ROWS / (self.n_rows or len(self.outcomes))
@@ -162,13 +172,15 @@ class LinearProblem:
         projected = project.T @ moments @ project
         return np.asarray(np.diag(ridge) + 0.5 * rows * (projected + projected.T) + shift * moments)
 
-    def _all_moments(self, parameters: Floats) -> Floats:
-        """Return the mean curvature of the loss of all rows, or its diagonal."""
-        curvature, moments, done = self._curvature(parameters), np.zeros(0), 0
-        for part in self.parts:
-            part_moments = self._moments(part, curvature[done : done + part.shape[0]])
-            moments, done = part_moments if done == 0 else moments + part_moments, done + part.shape[0]
-        return moments
+    @cached_property
+    def _center_moments(self) -> Any:
+        return self._model_moments(np.tile(np.asarray(self.center), (self.shape[0], 1)))
+
+    def _model_moments(self, parameters: Floats) -> Any:
+        """Return the curvature, or its diagonal, of the loss of the rows of each model, and of those of no group."""
+        ends = np.cumsum([part.shape[0] for part in self.parts])[:-1]
+        curvatures = np.split(self._curvature(parameters), ends)
+        return [self._moments(part, curvature) for part, curvature in zip(self.parts, curvatures, strict=True)]
 
     def score_sum_derivatives(self, parameters: Floats, rows: Ints, weights: Floats, sums: Ints, n_sums: int) -> Floats:
         """Return the derivatives of weighted sums of scores: of which sum each of some rows is part."""
@@ -202,26 +214,29 @@ class LinearProblem:
         In coordinates u, with parameters = M u, the loss at these parameters has unit curvature in every direction, so
         that collinear or badly scaled columns do not slow a solver down.
         """
-        curvature, factors, done = self._curvature(parameters), [], 0
-        for part in self.parts[: self.shape[0]]:
-            factors.append(self._factor(self._moments(part, curvature[done : done + part.shape[0]])))
-            done += part.shape[0]
-        return factors
+        is_center = self.center is not None and bool((parameters == self.center).all())
+        moments = self._center_moments if is_center else self._model_moments(parameters)
+        return [self._factor(each) for each in moments[: self.shape[0]]]
 
     def _curvature(self, parameters: Floats) -> Floats:
         return np.asarray(self.shares * np.maximum(self.loss.curvature(self.scores(parameters)), SATURATED))
 
     def _moments(self, part: Any, curvature: Floats) -> Floats:
         """Return the sum of curvature times the outer products of the rows, from a sample of them; or its diagonal."""
-        sampled = np.arange(0, part.shape[0], max(1, part.shape[0] // max(HESSIAN_ROWS, 10 * self.n_columns)))
+        is_sparse = sparse.issparse(part)
+        limit = max(SPARSE_HESSIAN_ROWS if is_sparse else HESSIAN_ROWS, 10 * self.n_columns)
+        sampled = np.arange(0, part.shape[0], max(1, part.shape[0] // limit))
         mass = curvature.sum() * curvature[sampled] / max(float(curvature[sampled].sum()), 1e-300)
         if self.n_columns >= MAX_WHITENED:
-            square = part[sampled].power(2) if sparse.issparse(part) else part[sampled] ** 2
+            square = part[sampled].power(2) if is_sparse else part[sampled] ** 2
             return np.append(np.asarray(square.T @ mass, dtype=np.float64), mass.sum())
         moments = np.zeros((self.n_columns + 1, self.n_columns + 1))
+        if _is_compiled(part):
+            add_outer_products(part.data, part.indices, part.indptr, sampled, mass, moments)
+            return np.tril(moments) + np.tril(moments, -1).T
         for start in range(0, sampled.size, _BLOCK):
             rows = sampled[start : start + _BLOCK]
-            dense = part[rows].toarray() if sparse.issparse(part) else part[rows]
+            dense = part[rows].toarray() if is_sparse else part[rows]
             dense = np.column_stack((np.asarray(dense, dtype=np.float64), np.ones(rows.size)))
             moments += dense.T @ (mass[start : start + _BLOCK, None] * dense)
         return moments
@@ -235,11 +250,25 @@ class LinearProblem:
             hessian = moments + (self._precision if self._precision.ndim == 2 else np.diag(self._precision))
             if not self.has_intercept:
                 hessian[-1, :], hessian[:, -1] = 0.0, 0.0
-            values, vectors = linalg.eigh(hessian)
+            values, vectors = _eigh(hessian)
             factor = vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE * max(float(values[-1]), 1e-12)))
         if not self.has_intercept:
             factor[-1] = 0.0
         return np.asarray(factor)
+
+
+def _eigh(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return eigenvalues and eigenvectors, also of the few matrices for which LAPACK's quicker method fails."""
+    try:
+        values, vectors = linalg.eigh(matrix)
+    except linalg.LinAlgError:
+        values, vectors = linalg.eigh(matrix, driver="evd")
+    return values, vectors
+
+
+def _is_compiled(part: Any) -> bool:
+    """Return whether products with these rows use the compiled loops."""
+    return sparse.issparse(part) and part.shape[0] > FEW_SCORES
 
 
 def _times(matrix: Any, vector: Floats, *, by_column: bool = False) -> Floats:
@@ -310,12 +339,20 @@ class LbfgsSolver:
         values: list[float] = []
         metric, least = self._metric(start, weight), self.least_decrease * self.tol
 
+        def evaluated(parameters: Floats) -> tuple[float, Floats]:
+            value, gradient = self.value_and_gradient(parameters, weight)
+            return value, metric(whiten_gradient(self.factors, gradient).ravel())
+
+        at_start, unit = evaluated(start), 1.0
+        if weight == 0.0 or len(start) > 1:  # scipy's first step has length 1 where Newton's has that of the gradient
+            unit = float(np.linalg.norm(at_start[1])) or 1.0
+
         def moved(coordinates: Floats) -> Floats:
-            return start + unwhiten(self.factors, metric(coordinates).reshape(self.problem.shape))
+            return start + unwhiten(self.factors, metric(unit * coordinates).reshape(self.problem.shape))
 
         def objective(coordinates: Floats) -> tuple[float, Floats]:
-            value, gradient = self.value_and_gradient(moved(coordinates), weight)
-            return value, metric(whiten_gradient(self.factors, gradient).ravel())
+            value, gradient = evaluated(moved(coordinates)) if coordinates.any() else at_start
+            return value, unit * gradient
 
         def after(_: Any) -> None:
             records.append(self._last)
@@ -331,13 +368,13 @@ class LbfgsSolver:
             callback=after,
             options={
                 "maxiter": max_iter, "maxfun": 2 * max_iter + 10, "maxcor": CORRECTIONS,
-                "gtol": self.tol, "ftol": least, "maxls": LINE_SEARCHES,
+                "gtol": unit * self.tol, "ftol": least, "maxls": LINE_SEARCHES,
             },
         )  # fmt: skip
         parameters = moved(solution.x)
         # A line search that ends at rounding errors (status 2) has converged where the gradient is small.
         converged = solution.status == 0 or (
-            solution.status == 2 and float(np.abs(solution.jac).max()) <= 100.0 * self.tol
+            solution.status == 2 and float(np.abs(solution.jac).max()) <= 100.0 * unit * self.tol
         )
         return LbfgsResult(parameters, converged, int(solution.nit), records, float(solution.fun))
 
@@ -378,7 +415,7 @@ class LbfgsSolver:
 
         rows = self.penalty.curvature(scores, self.comparisons, jacobian)
         is_wide = len(rows) < size
-        values, vectors = linalg.eigh(rows @ rows.T if is_wide else rows.T @ rows, check_finite=False)
+        values, vectors = _eigh(rows @ rows.T if is_wide else rows.T @ rows)
         kept = values > 1e-10 * values[-1]
         values, vectors = values[kept], vectors[:, kept]
         if is_wide:

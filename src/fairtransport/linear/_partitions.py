@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,14 +32,14 @@ from scipy.special import log_softmax, softmax
 from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport.linear._constants import SATURATED
 from fairtransport.training.responses import Loss
-from fairtransport.transport.kernels.binned import count_masses
+from fairtransport.transport.kernels.binned import count_scores
 
 T = TypeVar("T")
 Sums = tuple[Any, ...]
 
 _ROWS_AT_ONCE = 8192  # whose numbers, in double precision, fit into a cache
 _BLOCK = 1 << 16  # rows of a block of the cache
-_NO_WEIGHTS = np.zeros(0)
+_MIDDLE = 0x2AAAAAAA  # coordinate of the mean: a third of the way into boxes, however many are joined
 
 
 class Features(NamedTuple):
@@ -151,20 +152,21 @@ class LossModel:
         at = self.cell_models[cells], np.arange(len(values))
         return sparse.csr_matrix((values, at), (len(self.thetas), len(values)))
 
-    def positions(self, scores: Floats) -> Floats:
-        """Return where scores lie in the interval, from 0 to 1."""
+    def bins(self, scores: Floats) -> Ints:
+        """Return the number of the bin of each score."""
         low, high = self.interval
-        return np.clip((scores - low) / (high - low), 0.0, 1.0)
+        return np.clip((scores - low) * (self.n_bins / (high - low)), 0.0, self.n_bins - 1.0).astype(np.int64)
 
 
 def score_sums(part: EncodedRows, model: LossModel) -> Sums:
-    """Return the loss, and the weight at each edge of the bins of scores for each cell of rows."""
-    loss, masses = np.zeros(1), np.zeros((len(model.cell_factors), model.n_bins + 1))
+    """Return the loss, and the weight and the weighted sum of the scores in each bin for each cell of rows."""
+    loss, (masses, sums) = np.zeros(1), np.zeros((2, len(model.cell_factors), model.n_bins))
     for rows, X in part.blocks():
         predictors, outcomes, weights, scores = model.terms(part, rows, X)
         loss += weights @ model.loss.losses(predictors, outcomes) / model.total
-        count_masses(model.positions(scores), part.cells[rows], weights, masses)
-    return loss, masses
+        step = (model.interval[1] - model.interval[0]) * 2.0**-26  # of scores, so that their sums are exact
+        count_scores(np.rint(scores / step) * step, model.bins(scores), part.cells[rows], weights, masses, sums)
+    return loss, masses, sums
 
 
 def gradient_sums(part: EncodedRows, model: LossModel, slopes: Floats | None) -> Sums:
@@ -175,8 +177,7 @@ def gradient_sums(part: EncodedRows, model: LossModel, slopes: Floats | None) ->
         loss += weights @ model.loss.losses(predictors, outcomes) / model.total
         row_slopes = model.loss.residuals(predictors, outcomes) / model.total
         if slopes is not None:
-            bins = np.minimum((model.positions(scores) * model.n_bins).astype(np.int64), model.n_bins - 1)
-            row_slopes += slopes[part.cells[rows], bins] * model.loss.score_slopes(scores)
+            row_slopes += slopes[part.cells[rows], model.bins(scores)] * model.loss.score_slopes(scores)
         gradient += X.weighted_sums(model.by_model(row_slopes * weights, part.cells[rows]))
     return loss, gradient
 
@@ -187,7 +188,7 @@ def score_derivatives(part: EncodedRows, model: LossModel, sums: Ints, factors: 
     total = np.zeros((n_sums * n_models, model.thetas.shape[1]))
     for rows, X in part.blocks():
         _, _, weights, scores = model.terms(part, rows, X)
-        at = part.cells[rows], np.minimum((model.positions(scores) * model.n_bins).astype(np.int64), model.n_bins - 1)
+        at = part.cells[rows], model.bins(scores)
         slopes = weights * factors[at] * model.loss.score_slopes(scores)
         numbers = sums[at] * n_models + model.cell_models[part.cells[rows]]
         total += X.weighted_sums(sparse.csr_matrix((slopes, (numbers, np.arange(len(X)))), (len(total), len(X))))
@@ -240,26 +241,94 @@ def class_sums(part: EncodedRows, model: LossModel, classes: Ints) -> Sums:
     return loss, gradient
 
 
-@dataclass(frozen=True, eq=False)
-class Stacked:
-    """A few numbers of each of some rows, which follow one another where other results are added."""
+def _predicted(
+    part: EncodedRows, model: LossModel, of_classes: Floats
+) -> Iterator[tuple[NDArray[Any], Floats, Floats]]:
+    """Yield cells and weights of rows that count, with their scores and probabilities of classes, outcomes, squares.
 
-    table: Floats
-
-    def __add__(self, other: Stacked) -> Stacked:
-        return Stacked(np.vstack((self.table, other.table)))
-
-
-def predict_rows(part: EncodedRows, model: LossModel, of_classes: Floats) -> tuple[Stacked]:
-    """Return cell, weight, outcome, score and probabilities of classes of each row, by the model that its cell has."""
-    found = [np.zeros((0, 4 + of_classes.shape[1]))]
+    Values are multiples of 2^-26, so that their sums are exact.
+    """
     for rows, X in part.blocks():
         cells = part.cells[rows]
         _, outcomes, weights, scores = model.terms(part, rows, X)
         logits = np.array([[X.predictors(theta) for theta in thetas] for thetas in of_classes])
         shown = softmax(logits[model.cell_models[cells], :, np.arange(len(X))], axis=1)
-        found.append(np.column_stack((cells, weights, outcomes, scores, shown)))
-    return (Stacked(np.vstack(found)),)
+        values = np.rint(np.column_stack((scores, shown, outcomes, outcomes**2)) * 2.0**26) * 2.0**-26
+        counted = weights > 0.0
+        yield cells[counted], weights[counted], values[counted]
+
+
+def prediction_moments(part: EncodedRows, model: LossModel, of_classes: Floats) -> Sums:
+    """Return the weight of the rows, the sums of scores and probabilities, and those of their products."""
+    n = of_classes.shape[1] + 1
+    weight, total, products = np.zeros(1), np.zeros(n), np.zeros((n, n))
+    for _, weights, values in _predicted(part, model, of_classes):
+        weight += weights.sum()
+        total += weights @ values[:, :n]
+        products += (weights[:, None] * values[:, :n]).T @ values[:, :n]
+    return weight, total, products
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionCounts:
+    """Weights, and weighted sums of predictions, of the rows of each class of cells in each box of a grid.
+
+    Where there are more than ``most`` of them, boxes are joined in pairs along one axis after another. Boxes and sums
+    of all rows are therefore the same, however rows are divided.
+    """
+
+    boxes: NDArray[np.int32]  # class of cells and coordinates
+    sums: Floats
+    most: int
+    level: int = 0
+
+    def __add__(self, other: PredictionCounts) -> PredictionCounts:
+        level = max(self.level, other.level)
+        boxes, sums = np.vstack((self._at(level), other._at(level))), np.vstack((self.sums, other.sums))
+        return replace(self, boxes=boxes, sums=sums, level=level).joined()
+
+    def _at(self, level: int) -> NDArray[np.int32]:
+        """Return classes, and coordinates after so many joins."""
+        order = np.arange(1, self.boxes.shape[1])
+        shifts = (level - order) // order.size - (self.level - order) // order.size
+        return np.column_stack((self.boxes[:, :1], self.boxes[:, 1:] >> shifts.astype(np.int32)))
+
+    def joined(self) -> PredictionCounts:
+        """Return distinct boxes, no more than there may be."""
+        boxes, level = self.boxes, self.level
+        odd = np.random.default_rng(0).integers(1 << 62, size=boxes.shape[1]) * 2 + 1
+        while True:
+            _, first, index = np.unique(boxes.astype(np.int64) @ odd, return_index=True, return_inverse=True)
+            if first.size <= self.most:
+                sums = np.array([np.bincount(index, column, first.size) for column in self.sums.T], dtype=np.float64).T
+                return replace(self, boxes=boxes[first], sums=sums, level=level)
+            level += 1
+            boxes = self._at(level)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Boxes of the width 1 along some axes of predictions, for each class of cells."""
+
+    classes: Ints
+    center: Floats
+    axes: Floats
+    most: int
+
+    def counted(self, cells: NDArray[Any], weights: Floats, values: Floats) -> PredictionCounts:
+        """Return the counts of some rows."""
+        at = np.clip((values[:, : len(self.axes)] - self.center) @ self.axes, -_MIDDLE, _MIDDLE) + (_MIDDLE + 0.5)
+        boxes = np.column_stack((self.classes[cells], np.floor(at))).astype(np.int32)
+        return PredictionCounts(boxes, np.column_stack((weights, weights[:, None] * values)), self.most).joined()
+
+
+def count_predictions(part: EncodedRows, model: LossModel, of_classes: Floats, grid: Grid) -> tuple[PredictionCounts]:
+    """Return counts of predictions in the boxes of a grid."""
+    predicted, n = _predicted(part, model, of_classes), len(grid.axes)
+    total = grid.counted(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, n + 2)))
+    while some := list(islice(predicted, _BLOCK // _ROWS_AT_ONCE)):
+        total += grid.counted(*(np.concatenate(each) for each in zip(*some, strict=True)))
+    return (total,)
 
 
 def cell_weights(part: EncodedRows, n_cells: int) -> Sums:
@@ -299,6 +368,8 @@ class Partitions(ABC):
 
 class RawParts(ABC):
     """Raw parts of a table."""
+
+    is_remote = False  # whether the rows are on workers
 
     @property
     @abstractmethod

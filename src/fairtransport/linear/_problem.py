@@ -36,6 +36,7 @@ from fairtransport.linear._constants import (
     FLEXIBLE_ROWS,
     LEAST_DECREASE,
     MIN_CELL_ROWS,
+    NEAR_ITERATIONS,
 )
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem, canonical_order, penalty_net_of_chance
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 # Units of the columns, so that features need no scaling.
 
-_ROWS_AT_ONCE = 8192
+_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +66,33 @@ class Scaling:
     @classmethod
     def of(cls, X: Any, weights: Floats | None = None, *, centred: bool = True) -> Scaling:
         """Return the units of a dense or CSR matrix; columns are not centred for a model without intercept."""
-        n_rows = X.shape[0]
+        n_rows, is_sparse = X.shape[0], sparse.issparse(X)
+        if is_sparse and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()
-        filled, mean = np.asarray(share @ (X != 0)).ravel(), np.asarray(share @ X).ravel()
-        peak = abs(X).max(axis=0)
-        peak = np.asarray(peak.todense() if sparse.issparse(X) else peak, dtype=np.float64).ravel()
-        full = filled > FILLED_SHARE
-        spread = np.zeros(X.shape[1])
-        columns = X.tocsc() if sparse.issparse(X) else X
-        for j in np.flatnonzero(full):
-            column = columns[:, [j]].toarray()[:, 0] if sparse.issparse(X) else columns[:, j]
-            # As shares of the largest value, whose squares neither overflow nor vanish.
-            spread[j] = peak[j] * np.sqrt(share @ ((column - mean[j]) / peak[j]) ** 2)
+        mean, peak, spread = np.asarray(X.T @ share).ravel(), np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        if is_sparse:
+
+            def sums(values: NDArray[Any]) -> Floats:
+                return np.asarray(sparse.csr_matrix((values, X.indices, X.indptr), X.shape).T @ share)
+
+            np.maximum.at(peak, X.indices, np.abs(X.data))
+            filled, counts = sums((X.data != 0.0).astype(np.float64)), np.bincount(X.indices, minlength=len(peak))
+        else:
+            parts = (slice(start, start + _AT_ONCE) for start in range(0, n_rows, _AT_ONCE))
+            filled = np.sum([share[part] @ (X[part] != 0) for part in parts], axis=0)
+            peak = np.maximum(X.max(axis=0), -X.min(axis=0)).astype(np.float64)
+        full = np.round(filled, 12) > FILLED_SHARE
+        # Deviations as shares of the largest value, whose squares neither overflow nor vanish.
+        if is_sparse and full.any():
+            unit = np.where(peak > 0.0, peak, 1.0)
+            squares = sums(np.square((X.data - mean[X.indices]) / unit[X.indices]))
+            zeros = np.where(counts < n_rows, np.maximum(1.0 - sums(np.ones(X.nnz)), 0.0), 0.0)
+            spread = np.where(full, peak * np.sqrt(squares + zeros * (mean / unit) ** 2), 0.0)
+        elif not is_sparse:
+            for j in np.flatnonzero(full):
+                spread[j] = peak[j] * np.sqrt(share @ ((X[:, j] - mean[j]) / peak[j]) ** 2)
         # A constant column has a spread of rounding errors only.
         spread[spread <= 1e-7 * peak] = 0.0
         unit = np.where(full & (spread > 0.0), spread, peak)
@@ -84,17 +100,28 @@ class Scaling:
         return cls(np.where(full & bool(centred), mean, 0.0), unit)
 
     def apply(self, X: Any, *, overwrite: bool = False) -> Any:
-        """Return the matrix in these units, of the same storage and number type; a dense one may be overwritten."""
+        """Return the matrix in these units, of the same storage and number type; the one given may be overwritten."""
+        starts = range(0, X.nnz if sparse.issparse(X) else len(X), _AT_ONCE)
         if not sparse.issparse(X):
             scaled = X if overwrite else np.array(X)
-            for start in range(0, len(scaled), _ROWS_AT_ONCE):  # in double precision, without a second copy
-                part = scaled[start : start + _ROWS_AT_ONCE]
+            for start in starts:  # in double precision, without a second copy
+                part = scaled[start : start + _AT_ONCE]
                 part[:] = (part - self.origin) / self.unit
             return scaled
+        if overwrite and not self.origin.any() and X.has_canonical_format:
+            for part in (slice(start, start + _AT_ONCE) for start in starts):
+                X.data[part] /= self.unit[X.indices[part]]
+            return X
         # Centred columns are mostly non-zero, so little is lost by storing them in full.
-        rows = sparse.csr_matrix(np.ones((X.shape[0], 1)))
-        shifts = rows @ sparse.csr_matrix((self.origin / self.unit)[None])
-        return sparse.csr_matrix(X @ sparse.diags_array(1.0 / self.unit) - shifts, dtype=X.dtype)
+        scaled = sparse.csr_matrix((X.data / self.unit[X.indices], X.indices, X.indptr), X.shape)
+        if self.origin.any():
+            shifts = sparse.csr_matrix((self.origin / self.unit)[None])
+            scaled = scaled - sparse.csr_matrix(np.ones((X.shape[0], 1))) @ shifts
+        scaled = sparse.csr_matrix(scaled, dtype=X.dtype)
+        if not scaled.has_canonical_format:  # the arrays may be those of ``X``
+            scaled = scaled.copy()
+            scaled.sum_duplicates()
+        return scaled
 
     def to_scaled(self, theta: Floats) -> Floats:
         """Return parameters, the intercept last, that give scaled columns the scores that ``theta`` gives raw ones."""
@@ -167,20 +194,28 @@ def fit_default_model(rows: TrainingData, scaling: Scaling) -> InitialModel:
     total = float(len(rows.shares)) if rows.weights is None else float(rows.weights.sum())
     ridge = np.full(n_columns, 1.0 / total)
     problem = LinearProblem((rows.X,), response.loss, rows.outcomes, rows.shares, ridge, has_intercept=True)
-    start = np.zeros(problem.shape)
-    start[0, -1] = response.loss.best_constant(rows.outcomes, rows.shares)[0]
-    theta = scaling.to_raw(minimise_loss(problem, start)[0])
+    theta = scaling.to_raw(
+        minimise_from_constant(problem, response.loss.best_constant(rows.outcomes, rows.shares)[0])[0]
+    )
     model = response.estimator_with(response.to_given(theta))
     if rows.feature_names is not None:
         model.feature_names_in_ = rows.feature_names
     return InitialModel(model, response.loss, theta, 1.0 / total, has_intercept=True)
 
 
-def minimise_loss(problem: LinearProblem, start: Floats, tol: float = 1e-6) -> Floats:
+def minimise_loss(problem: LinearProblem, start: Floats, tol: float = 1e-6, max_iter: int = 500) -> Floats:
     """Return the parameters that minimise loss and ridge, without a penalty."""
     no_pairs = Comparisons.of_cells(len(problem.outcomes), [], [])
-    solver = LbfgsSolver(problem, DiscretePenalty(), no_pairs, initial=start, unit=0.0, tol=tol, max_iter=500)
+    solver = LbfgsSolver(problem, DiscretePenalty(), no_pairs, initial=start, unit=0.0, tol=tol, max_iter=max_iter)
     return solver.run(0.0, start).parameters
+
+
+def minimise_from_constant(problem: LinearProblem, constant: float) -> Floats:
+    """Return the same for shared weights, from a constant model."""
+    start = np.zeros(problem.shape)
+    start[0, -1] = constant
+    near = minimise_loss(problem, start, max_iter=NEAR_ITERATIONS)
+    return minimise_loss(problem, near)  # with the curvature there
 
 
 def check_scores_vary(scores: Floats) -> None:
@@ -344,17 +379,11 @@ class ParityProblem:
             (loss, comparisons, start), penalty = coarse, options.distance.penalty(options.scale)
             tol, least_decrease = COARSE_TOLERANCE * tol, COARSE_DECREASE
         return LbfgsSolver(
-            loss,
-            penalty,
-            comparisons,
+            loss, penalty, comparisons,
             chance=_chance_term(self.net_of_chance, comparisons, loss.scores(start), options.scale),
-            initial=start,
-            unit=self.unit,
-            tol=tol,
-            max_iter=options.max_iter,
-            least_decrease=least_decrease,
-            factors=factors,
-        )
+            initial=start, unit=self.unit, tol=tol, max_iter=options.max_iter,
+            least_decrease=least_decrease, factors=factors,
+        )  # fmt: skip
 
     def coarse_solver(self, factors: list[Floats]) -> LbfgsSolver:
         """Return a solver that stops early and uses some rows of large groups, for fits that others start from."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle  # objects of our own, between the driver and its executors
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -55,6 +56,8 @@ def _results(frame: Any) -> Iterator[tuple[int, Any]]:
 class SparkParts(RawParts):
     """The partitions of a Spark table."""
 
+    is_remote = True
+
     def __init__(self, table: Any) -> None:
         self._table = table
 
@@ -104,7 +107,8 @@ class SparkPartitions(Partitions):
         """Let the executors forget the rows, and their samples."""
         for sample in self._samples:
             sample.close()
-        self._frame.unpersist()
+        with suppress(load_extra("py4j.protocol").Py4JError, OSError):  # Spark has ended, and the rows with it
+            self._frame.unpersist()
 
 
 def _with(part: EncodedRows, work: Callable[..., Sums], shared: tuple[Any, ...]) -> Sums:

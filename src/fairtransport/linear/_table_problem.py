@@ -1,7 +1,8 @@
 """The optimization problem of a table whose rows stay in parts: two passes over them for each value and gradient.
 
-One pass counts scores in bins for each cell of rows, which gives the mean scores of its slices; the penalty and all
-metrics are those of rows in memory, of slices in place of rows. A second pass looks up the slope of each row's bin.
+One pass counts and sums scores in bins for each cell of rows, which gives the mean scores of its slices; the penalty
+and all metrics are those of rows in memory, of slices in place of rows. A second pass looks up the slope of each row's
+bin.
 Bins are narrower than 1/500 of the standard deviation of the scores, where there are no more than 128 cells.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ from fairtransport.linear._problem import (
     InitialModel,
     ParityProblem,
     Scaling,
+    minimise_from_constant,
     minimise_loss,
     pose_problem,
     prepare_initial_model,
@@ -47,13 +50,12 @@ from fairtransport.linear._table_reading import Cells, RowEncoder, TableColumns,
 from fairtransport.linear._training_data import TrainingData, TrainingOptions
 from fairtransport.training.evaluation import ScoreEvaluator
 from fairtransport.training.responses import Response
-from fairtransport.transport.kernels.binned import slopes_between_edges
-from fairtransport.transport.line import histogram_slices
 
 N_BINS = 8192  # of scores, where there are few cells; at least 512
 _MOST_ENTRIES = 1 << 20  # of bins of all cells together
 _DEVIATIONS = 8.0  # from the mean, beyond which scores are counted in the last bin
 _MOST_COARSE = 1 << 20  # rows of the sample for coarse fits
+_BITS = 32  # of sums, far more than solvers need, and less than the order of rows changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class TableLoss(LinearProblem):
             self.cell_outcomes, self.cell_factors, self.cell_models, self.interval, self.n_bins,
         )  # fmt: skip
 
-    def _kept(self, values: Floats) -> Floats:
+    def _kept(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the cells that count."""
         return values if self.kept is None else values[self.kept]
 
@@ -111,13 +113,14 @@ class TableLoss(LinearProblem):
         return self.known[key][0]
 
     def _count(self, parameters: Floats) -> tuple[float, Floats]:
-        loss, masses = self.rows.total(score_sums, self.model(parameters))
-        masses = self._kept(masses)
-        low, high = self.interval
+        loss, masses, sums = self.rows.total(score_sums, self.model(parameters))
+        loss, masses, sums = _rounded(loss), self._kept(masses), self._kept(sums)
         masses[masses.sum(axis=1) == 0.0, self.n_bins // 2] = 1.0  # a cell without weight counts nowhere
-        # Mass at an edge is spread evenly around it, which preserves its mean.
-        borders = low + (high - low) * (np.arange(self.n_bins + 2) - 0.5) / self.n_bins
-        slices = histogram_slices(masses, borders, self.cells.n_slices).ravel()
+        # A bin's rows have their mean score; its sums up to a level, one cell after another, are linear in each bin.
+        areas = np.cumsum(sums / masses.sum(axis=1, keepdims=True)).reshape(masses.shape)
+        areas = np.column_stack((np.append(0.0, areas[:-1, -1]), areas))
+        means = np.diff(np.interp(self._slice_levels, _levels(masses).ravel(), areas.ravel()))
+        slices = means * np.repeat(counts := self._kept(self.cells.n_slices), counts)
         self.known[parameters.tobytes()] = slices, float(loss[0])
         while len(self.known) > 64:  # the first is the initial model
             del self.known[list(self.known)[1]]
@@ -126,50 +129,53 @@ class TableLoss(LinearProblem):
     def terms(self, parameters: Floats, *, compared: bool) -> tuple[float, Floats, Callable[[Floats | None], Floats]]:
         """Return the mean loss, the scores of slices, and the gradient with that of a function of these scores."""
         if not compared:
-            loss, gradient = self.rows.total(gradient_sums, self.model(parameters), None)
+            loss, gradient = map(_rounded, self.rows.total(gradient_sums, self.model(parameters), None))
             return float(loss[0]), np.zeros(0), lambda _: self._shaped(gradient)
         mean_loss, masses = self._count(parameters)
 
         def gradient_with(score_gradient: Floats | None) -> Floats:
             slopes = None if score_gradient is None else self._bin_slopes(score_gradient, masses)
-            return self._shaped(self.rows.total(gradient_sums, self.model(parameters), slopes)[1])
+            return self._shaped(_rounded(self.rows.total(gradient_sums, self.model(parameters), slopes)[1]))
 
         return mean_loss, self.scores(parameters), gradient_with
 
     def _bin_slopes(self, score_gradient: Floats, masses: Floats) -> Floats:
         """Return the derivative with respect to the score of a row of weight 1, for each cell and bin."""
-        by_slice = score_gradient.reshape(len(masses), -1) * self.cells.n_slices
-        levels = np.zeros((len(masses), self.n_bins + 2))
-        np.cumsum(masses, axis=1, out=levels[:, 1:])
-        levels /= levels[:, -1:]
-        slopes = np.zeros((len(masses), self.n_bins))
-        slopes_between_edges(by_slice, levels, slopes)
-        weights = self._kept(self.cells.weights)[:, None]
-        return self._of_all(np.where(weights > 0.0, slopes / np.maximum(weights, 1e-300), 0.0))
+        sums = np.append(0.0, np.cumsum(score_gradient))
+        inside = np.diff(np.interp(_levels(masses), self._slice_levels, sums), axis=1)
+        return self._of_all(np.where(masses > 0.0, inside / np.where(masses > 0.0, masses, 1.0), 0.0))
+
+    @cached_property
+    def _slice_levels(self) -> Floats:
+        """Shares of the rows below each slice: of the first cell from 0 to 1, of the second from 1 to 2."""
+        counts = self._kept(self.cells.n_slices)
+        index = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.append(np.repeat(np.arange(len(counts)), counts) + index / np.repeat(counts, counts), len(counts))
 
     def score_sum_derivatives(self, parameters: Floats, rows: Ints, weights: Floats, sums: Ints, n_sums: int) -> Floats:
         """Return the derivatives of weighted sums of the scores of slices."""
-        masses, n_slices = self._count(parameters)[1], self.cells.n_slices
-        below = np.cumsum(masses, axis=1) / masses.sum(axis=1, keepdims=True)
-        slices = np.minimum(below[:, :-1] * n_slices, n_slices - 1).astype(np.int64)
-        at = slices + np.arange(len(masses))[:, None] * n_slices  # the slice of each cell and bin
+        masses, n_slices = self._count(parameters)[1], self._kept(self.cells.n_slices)[:, None]
+        levels = _levels(masses)
+        middle = 0.5 * (levels[:, 1:] + levels[:, :-1]).ravel()
+        at = np.searchsorted(self._slice_levels[1:-1], middle, side="right").reshape(masses.shape)  # slices of bins
         number, weight = np.zeros(len(self.outcomes), dtype=np.int64), np.zeros(len(self.outcomes))
         number[rows], weight[rows] = sums, weights
-        factors = weight[at] * n_slices / np.maximum(self.cells.weights[:, None], 1e-300)
-        model = self.model(parameters)
-        return self._scaled(self.rows.total(score_derivatives, model, number[at], factors, n_sums)[0])[
-            :, : self.shape[0]
-        ]
+        factors = weight[at] * n_slices / np.maximum(self._kept(self.cells.weights)[:, None], 1e-300)
+        by_bin = self._of_all(number[at]), self._of_all(factors)
+        derivatives = _rounded(self.rows.total(score_derivatives, self.model(parameters), *by_bin, n_sums)[0])
+        return self._scaled(derivatives)[:, : self.shape[0]]
 
     def feature_sums(self, comparisons: Comparisons) -> Floats:
         """Return the weighted sums of the features of each cell that is compared, and its weight."""
-        sums = self._kept(self._scaled(self.rows.total(feature_sums, self.model(np.zeros(self.shape)))[0]))
-        cells = [np.unique(rows // self.cells.n_slices) for rows in comparisons.cells]
+        sums = _rounded(self.rows.total(feature_sums, self.model(np.zeros(self.shape)))[0])
+        sums = self._kept(self._scaled(sums))
+        owners = np.repeat(np.arange(len(sums)), self._kept(self.cells.n_slices))
+        cells = [np.unique(owners[rows]) for rows in comparisons.cells]
         return np.array([sums[cell].sum(axis=0) for cell in cells])
 
     def class_terms(self, thetas: Floats, classes: Ints) -> tuple[float, Floats]:
         """Return the mean loss of a model with weights for each class of cells, and its gradient."""
-        loss, gradient = self.rows.total(class_sums, self.model(thetas), classes)
+        loss, gradient = map(_rounded, self.rows.total(class_sums, self.model(thetas), classes))
         return float(loss[0]), self._scaled(gradient)
 
     def _shaped(self, gradient: Floats) -> Floats:
@@ -178,18 +184,11 @@ class TableLoss(LinearProblem):
             gradient[:, -1] = 0.0
         return gradient
 
-    def whitening(self, parameters: Floats) -> list[Floats]:
-        """Return for each model a matrix M with M M' the inverse Hessian."""
-        return [self._factor(each) for each in self._model_moments(parameters)[: self.shape[0]]]
-
     def _model_moments(self, parameters: Floats) -> Floats:
         """Return the curvature of the loss of the rows of each model, and last of those of no group."""
         rows = self if self.sample is None else self.sample
-        moments = self._scaled(rows.rows.total(curvature_sums, rows.model(parameters))[0]).swapaxes(1, 2)
+        moments = self._scaled(_rounded(rows.rows.total(curvature_sums, rows.model(parameters))[0])).swapaxes(1, 2)
         return self._scaled(moments)
-
-    def _all_moments(self, parameters: Floats) -> Floats:
-        return self._model_moments(parameters).sum(axis=0)
 
     def of_groups(self, center: Floats, cell_models: Ints, n_groups: int) -> TableLoss:
         """Return the loss of weights for each group around those of the initial model."""
@@ -213,6 +212,19 @@ class TableLoss(LinearProblem):
             return self
         factors = np.where(kept > 0.0, self.cells.weights / np.maximum(kept, 1e-300), 1.0)
         return replace(self, rows=rows, cell_factors=factors, known={})
+
+
+def _levels(masses: Floats) -> Floats:
+    """Return the shares of rows below each bin and all: of the first cell from 0 to 1, of the second from 1 to 2."""
+    below = np.hstack((np.zeros((len(masses), 1)), np.cumsum(masses, axis=1)))
+    return np.minimum(below / below[:, -1:], 1.0) + np.arange(len(masses))[:, None]
+
+
+def _rounded(sums: Floats) -> Floats:
+    """Return sums that are the same in whichever order they were added: kinks of the penalty magnify any difference."""
+    step = 2.0 ** (np.ceil(np.log2(max(1.0, np.abs(sums).max(initial=0.0)))) - _BITS)
+    rounded: Floats = np.rint(sums / step) * step
+    return rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +276,7 @@ class TableProblem(ParityProblem):
         loss = replace(self.coarse_loss, sample=None)
         if n_rows is None and isinstance(self.loss, TableLoss):
             loss = self.loss
-        kept = np.unique(rows // loss.cells.n_slices)
+        kept = np.unique(loss.cells.repeated(np.arange(len(loss.cells.keys)))[rows])
         counts = np.isin(np.arange(len(loss.cells.keys)), kept)
         return replace(
             loss, outcomes=loss.outcomes[rows], shares=shares / shares.sum(), kept=kept, known={},
@@ -364,7 +376,7 @@ def encode_loss(
 
 def _interval(loss: TableLoss, initial: Floats) -> tuple[float, float]:
     """Return where scores are counted: within eight standard deviations of those of the initial model."""
-    weight, total, squares = loss.rows.total(moment_sums, loss.model(initial))[0]
+    weight, total, squares = _rounded(loss.rows.total(moment_sums, loss.model(initial))[0])
     mean = float(total / weight)
     reach = _DEVIATIONS * float(np.sqrt(max(squares / weight - mean**2, 1e-24)))
     low, high = loss.loss.bounds or (-np.inf, np.inf)
@@ -376,11 +388,10 @@ def _default_model(
 ) -> InitialModel:
     """Fit logistic or ridge regression with the ridge of scikit-learn's default, first to a sample."""
     response = data.response
-    start = np.zeros(loss.shape)
-    start[0, -1] = response.loss.best_constant(data.outcomes, data.shares)[0]
+    initial = minimise_from_constant(coarse, response.loss.best_constant(data.outcomes, data.shares)[0])
     if loss.sample is not None:
-        start = minimise_loss(coarse, start)
-    theta = scaling.to_raw(minimise_loss(loss, start)[0])
+        initial = minimise_loss(loss, initial)
+    theta = scaling.to_raw(initial[0])
     model = response.estimator_with(response.to_given(theta))
     if data.feature_names is not None:
         model.feature_names_in_ = data.feature_names

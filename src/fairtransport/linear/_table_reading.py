@@ -27,7 +27,7 @@ from fairtransport.linear._training_data import TrainingData, TrainingOptions, c
 from fairtransport.strata import MOST_VALUES, Strata, count_ranges, cross_strata
 from fairtransport.training.responses import Y_COLUMN, Response
 
-N_SLICES = 1600  # of a cell, a multiple of those that distances are computed from; at least 64
+N_SLICES = 8192  # of a cell: one for each of its rows, where there are no more; at least 64 may be
 _MOST_SLICES = 1 << 17  # of all cells together
 _MOST_CELLS, _FEW_CELLS = 20_000, 100
 _Y_RANGES = 64  # of a real y, within which slices are taken: what scores explain of y is known from them
@@ -97,7 +97,7 @@ def kind_of(kind: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What is known of some rows: counts, and moments of the features that can be merged."""
+    """Summary of some rows: counts, and moments of the features that can be merged."""
 
     n_rows: int
     weight: float
@@ -271,7 +271,7 @@ def column_quantiles(source: RawParts, levels: Mapping[str, Floats]) -> dict[str
 
 @dataclass(frozen=True, eq=False)
 class CellKeys:
-    """How the values of a row become the key of its cell: numbers of some columns are cut into ranges."""
+    """Rule by which the values of a row become the key of its cell: numbers of some columns are cut into ranges."""
 
     columns: TableColumns
     cuts: Mapping[str, Floats]
@@ -387,7 +387,7 @@ class Cells:
 
     keys: list[tuple[Any, ...]]
     sums: Floats
-    n_slices: int
+    n_slices: Ints
 
     @property
     def counts(self) -> Floats:
@@ -402,7 +402,7 @@ class Cells:
     @property
     def first(self) -> Ints:
         """Index of the first slice of each cell."""
-        return np.arange(len(self.keys)) * self.n_slices
+        return np.cumsum(self.n_slices) - self.n_slices
 
     def repeated(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a value of each cell for each of its slices."""
@@ -436,10 +436,10 @@ def read_cells(
         keys = replace(keys, folds=scaling)
     needed = columns.names if keys.folds is not None else replace(columns, features=(), encoder=None).names
     merged = merge_keys(source.summaries(partial(count_keys, keys=keys), needed))
-    n_slices = int(np.clip(_MOST_SLICES // len(merged), 64, N_SLICES)) // 2 * 2
+    most = np.clip(_MOST_SLICES // len(merged), 64, N_SLICES)
     # Rounded, so that the order in which parts were added does not matter.
     sums = np.array([[float(f"{value:.13g}") for value in each] for each in merged.values()])
-    cells = Cells(list(merged), sums, n_slices)
+    cells = Cells(list(merged), sums, np.minimum(sums[:, 0], most).astype(np.int64))
     if summary.counted_weights:
         cells.sums[:, 3] = cells.weights  # weights that are counts of copies
     data = _slices_of(cells, keys, options, response, owner)
@@ -497,16 +497,18 @@ def _slices_of(
     if columns.strata:
         of_strata = build_groups({name: named[name] for name in columns.strata}, max_groups=1000, of="strata")
         layers = Strata(of_strata, tuple(keys.cuts.get(name) for name in columns.strata))
-    weights = cells.repeated(cells.weights) / cells.n_slices
+    weights = cells.repeated(cells.weights / cells.n_slices)
     if keys.y_cuts is None or keys.compared_y is None:
         y = cells.repeated(np.array(values[-1].tolist()))
     else:
         total = np.maximum(cells.weights, 1e-300)
         mean = cells.sums[:, 4] / total
         deviation = np.sqrt(np.maximum(cells.sums[:, 5] / total - mean**2, 0.0))
-        # Neighbouring slices lie one deviation to both sides, so that mean and variance of y are those of the rows.
-        sides = np.tile([-1.0, 1.0], len(weights) // 2)
-        y = cells.repeated(mean) + cells.repeated(deviation) * sides
+        # Neighbouring slices lie to both sides of the mean, so that mean and variance of y are those of the rows.
+        index = np.arange(len(weights)) - cells.repeated(cells.first)
+        n, unpaired = cells.n_slices, cells.n_slices % 2
+        sides = np.where(index < cells.repeated(n - unpaired), 2.0 * (index % 2) - 1.0, 0.0)
+        y = cells.repeated(mean) + cells.repeated(deviation * np.sqrt(n / np.maximum(n - unpaired, 1))) * sides
         if needs_labels(options.criterion):
             lower = np.concatenate(([-np.inf], keys.y_cuts))[values[-1].astype(np.int64)]
             numbers = np.searchsorted(keys.compared_y, lower, side="right")
@@ -527,7 +529,7 @@ def _slices_of(
         weights,
         None if columns.encoder is not None else np.array(columns.features, dtype=object),
         None if layers is None else layers.select(index),
-        Represented(int(cells.counts.sum()), cells.repeated(cells.sums[:, 3]) / cells.n_slices),
+        Represented(int(cells.counts.sum()), cells.repeated(cells.sums[:, 3] / cells.n_slices)),
     )
     data.resolve(options)  # raises where there is nothing to compare
     return data

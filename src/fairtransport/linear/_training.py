@@ -24,6 +24,7 @@ from fairtransport.linear._constants import (
     CURVED_DECREASE,
     DISCRETE_BATCH,
     FINAL_FITS,
+    FINAL_GAIN,
     HEAVY,
     LEAST_DECREASE,
     N_FOLDS,
@@ -173,8 +174,10 @@ def _converted(convert: Callable[[Any], Any], make: Callable[..., Any], *argumen
     return convert(make(*arguments))
 
 
-def _memory(target: Callable[[], Floats], *rows: Any, **options: Any) -> Any:
-    return make_memory(*rows, target=target(), **options)
+def _memory(target: Callable[[], Floats], data: TrainingData, *rows: Any, **options: Any) -> Any:
+    codes = None if data.strata is None else data.strata.codes
+    batch = Batch(data.X, data.groups, row_masses(data.weights, len(data.y)), data.outcomes, codes)
+    return make_memory(batch, *rows, target=target(), weights=data.weights, strata=data.strata, **options)
 
 
 def _make_result(
@@ -205,12 +208,9 @@ def _make_result(
     }
     if duals is not None:
         deferred["duals_"] = partial(_converted, response.duals_as_given, duals)
-    codes = None if data.strata is None else data.strata.codes
     if data.X is not None:  # of a table that stays where it is, the first batch of a stream makes the memory
-        batch = Batch(data.X, data.groups, row_masses(weights, data.X.shape[0]), data.outcomes, codes)
         deferred["adjusting_"] = partial(
-            _memory, target, batch, theta, initial_scores,
-            weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
+            _memory, target, data, theta, initial_scores, group_sizes=data.groups.counts, factors=factors,
             has_intercept=initial.has_intercept, options=options, response=response,
         )  # fmt: skip
     return FitResult(
@@ -226,7 +226,10 @@ def _make_result(
 
 def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
     """Train with the weight of the options, or with one that is chosen on a path."""
-    return train_problem(build_problem(data, options), data.copy())
+    rows = data.copy(with_features=False)
+    result = train_problem(build_problem(data, options), rows)
+    rows.copy_features()  # when the memory of training is free again
+    return result
 
 
 def train_problem(problem: ParityProblem, data: TrainingData) -> FitResult:
@@ -338,8 +341,31 @@ class _PathRun:
                 break  # or the next weight is tried: the rows of the coarse fit promised too much
         if final is not chosen and not reached and rule.is_reached(final):
             reason, reached = rule.goal, True
+            final = final if problem.is_flexible else self._smallest_reaching(rule, path, final)
         path.put(final)
         return _Trained(final, path, reason, reached)
+
+    def _smallest_reaching(self, rule: AutomaticWeight, path: WeightPath, final: PathPoint) -> PathPoint:
+        """Return the final fit of about the smallest weight that reaches the goal, as coarse fits did not."""
+
+        def fit(weight: float, below: LbfgsResult | None) -> tuple[LbfgsResult, Floats]:
+            starts = [point.result for point in path.points if point.weight == weight]
+            result = self._solver.run(weight, (starts[0] if starts else below or final.result).parameters)
+            return result, self._problem.loss.scores(result.parameters)
+
+        fine = WeightPath(fit, self._problem.evaluator)
+        lower = [point for point in path.points if point.weight <= final.weight]
+        coarse = rule.distance(lower[-1])
+        gain = rule.distance(final) / coarse
+        for point in lower[-2:0:-1]:
+            if gain * rule.distance(point) > FINAL_GAIN:
+                middle = float(np.sqrt(rule.distance(point) * coarse))
+                return rule.bisect(fine, point, final) if gain * middle <= FINAL_GAIN else final
+            reached = fine.at(point.weight)
+            if not rule.is_reached(reached):
+                return rule.bisect(fine, reached, final)
+            final, coarse = reached, rule.distance(point)
+        return final
 
     def checked(self, trained: _Trained) -> _Trained:
         """Compare a model with the plain one on rows that neither has seen, where training rows are too few.

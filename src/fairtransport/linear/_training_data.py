@@ -56,20 +56,24 @@ class TrainingData:
         n = len(self.y)
         return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
 
-    def select(self, rows: Ints) -> TrainingData:
-        """Return some rows, in the order of their indices, which may repeat."""
+    def select(self, rows: Ints, *, with_features: bool = True) -> TrainingData:
+        """Return some rows, in the order of their indices, which may repeat; ``X`` may be left as it is."""
         return replace(
             self,
-            X=self.X[rows],
+            X=self.X[rows] if with_features else self.X,
             y=self.y[rows],
             groups=self.groups.select(rows),
             weights=None if self.weights is None else self.weights[rows],
             strata=None if self.strata is None else self.strata.select(rows),
         )
 
-    def copy(self) -> TrainingData:
-        """Return the same rows, which a change of the arrays as given does not reach."""
-        return self.select(np.arange(len(self.y)))
+    def copy(self, *, with_features: bool = True) -> TrainingData:
+        """Return rows that a change of the arrays as given does not reach; that of ``X`` after `copy_features`."""
+        return self.select(np.arange(len(self.y)), with_features=with_features)
+
+    def copy_features(self) -> None:
+        """Replace ``X`` by a copy."""
+        object.__setattr__(self, "X", self.X.copy())
 
     def resolve(self, options: TrainingOptions) -> ComparedStrata:
         """Return where the criterion compares groups."""

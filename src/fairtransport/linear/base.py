@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._arrays import Floats, Ints
-from fairtransport._sklearn import RowScoring, encode_batch_groups, few_threads, fitted_summary_html
+from fairtransport._sklearn import DeferredAttributes, RowScoring, encode_batch_groups, few_threads, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport._warnings import warn_caller
 from fairtransport.criteria import Criterion
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from fairtransport.linear.sgd_solver import Trainer
 
 
-class TransportModel(RowScoring, BaseEstimator):
+class TransportModel(DeferredAttributes, RowScoring, BaseEstimator):
     """Base of `TransportClassifier` and `TransportRegressor`.
 
     They differ in the response that they predict. ``fit`` runs in stages, each of which returns a frozen value:
@@ -80,23 +80,6 @@ class TransportModel(RowScoring, BaseEstimator):
     strata_: Strata | None
     path_: dict[str, Floats]
     adjusting_: OnlineMemory
-    _deferred: dict[str, Callable[[], Any]]
-
-    def __getattr__(self, name: str) -> Any:
-        """Make what ``fit`` leaves for when it is first asked for, such as ``path_``."""
-        make = vars(self).get("_deferred", {}).get(name)
-        if make is None and name in vars(self):  # another thread has made it meanwhile
-            return vars(self)[name]
-        if make is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        setattr(self, name, make())
-        self._deferred = {other: later for other, later in self._deferred.items() if other != name}
-        return vars(self)[name]
-
-    def __getstate__(self) -> dict[str, Any]:
-        for name in list(vars(self).get("_deferred", ())):
-            getattr(self, name)  # copies and files have no rows
-        return {name: value for name, value in super().__getstate__().items() if name != "_deferred"}
 
     @property
     def _response(self) -> Response:
@@ -169,8 +152,9 @@ class TransportModel(RowScoring, BaseEstimator):
         ----------
         table : path, list of paths, or table
             Parquet, CSV, Feather or JSON-lines files, or a table of pandas, polars, pyarrow, DuckDB, Dask or PySpark.
-            Tables in memory, and files of up to 50 million numbers, are trained on as ``fit`` does. Rows of larger
-            files are encoded once into a temporary file; those of Dask and Spark stay on the workers.
+            Tables in memory, and others of up to 50 million numbers, which are read into memory, are trained on as
+            ``fit`` does. Rows of larger files are encoded once into a temporary file; those of Dask and Spark stay on
+            the workers.
         label : str
             Column of the labels.
         sensitive_features : str or list of str
@@ -490,9 +474,7 @@ class TransportModel(RowScoring, BaseEstimator):
     def _store(self, result: FitResult) -> None:
         """Store the result of a training, and emit its warnings."""
         self.__dict__.update(result.attributes)
-        self._deferred = result.deferred
-        for name in result.deferred:
-            self.__dict__.pop(name, None)
+        self._defer(result.deferred)
         self.outcome_ = result.outcome.text
         for message, category in result.outcome.warnings:
             warn_caller(message, category)

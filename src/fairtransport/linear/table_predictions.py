@@ -1,7 +1,7 @@
 """Two linear models of a table whose rows stay in parts, of the label and of the groups, and what they predict.
 
-Both are those of scikit-learn, fitted by passes over the rows. Of a sample of rows, which the content of rows decides,
-predictions and group probabilities are returned: what blind repair is fitted to.
+Both are those of scikit-learn, fitted by passes over the rows. Their predictions and group probabilities are counted in
+boxes of a grid, whose counts and means are returned: what blind repair is fitted to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from fairtransport.criteria.criterion import needs_labels
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import CORRECTIONS, N_FOLDS
 from fairtransport.linear._lbfgs_solver import unwhiten, whiten_gradient
-from fairtransport.linear._partitions import LossModel, RawParts, predict_rows
+from fairtransport.linear._partitions import (
+    Grid,
+    LossModel,
+    PredictionCounts,
+    RawParts,
+    count_predictions,
+    prediction_moments,
+)
 from fairtransport.linear._problem import minimise_loss
 from fairtransport.linear._table_problem import TableLoss, encode_loss, given_model
 from fairtransport.linear._table_reading import TableColumns, TableReading, read_cells
@@ -30,7 +37,10 @@ from fairtransport.linear.estimators import TransportClassifier, TransportRegres
 from fairtransport.strata import Strata
 from fairtransport.training.responses import BinaryResponse
 
-_CELL_ROWS = 1000  # of each cell at least are in the sample
+_MOST_BOXES = 1 << 16  # of the grid in which predictions are counted
+_WIDTH = 2.0**-11  # of a box before any are joined, in standard deviations
+_NARROWER = 2.0  # boxes along scores than along probabilities
+_LEAST_VARIANCE = 1e-6  # of an axis of the grid
 _TOL, _MAX_ITER = 1e-6, 500
 _DIGITS = 7  # of weights, so that the rounding of sums does not reach the map, which is sensitive to it
 _C = 0.1  # of the default model of the groups, of columns in units of their standard deviations
@@ -38,28 +48,27 @@ _C = 0.1  # of the default model of the groups, of columns in units of their sta
 
 @dataclass(frozen=True, eq=False)
 class TablePredictions:
-    """Fitted models of label and groups, and rows of known groups with predictions by models that have not seen them.
+    """Fitted models of label and groups, and rows of known groups by predictions of models that have not seen them.
 
-    With ``n_labels`` 2, probabilities are those of groups crossed with labels, coded as group * n_labels + label.
+    Where rows are counted, ``counts`` are of equal rows, of which each ``half`` has some.
     """
 
-    classes: NDArray[Any] | None
     model: Any
     group_model: LogisticRegression
     predicted: Floats
     outcomes: Floats
     probabilities: Floats
-    n_labels: int
     groups: Groups
     strata: Strata | None
-    weights: Floats | None
+    counts: Floats | None
+    half: Ints | None
 
 
 def predict_parts(
     source: RawParts, columns: TableColumns, *, estimator: Any, group_estimator: Any, criterion: Any, groups: Any,
-    most_rows: int, owner: str,
+    owner: str,
 ) -> TablePredictions:  # fmt: skip
-    """Fit both models to rows that stay where they are, and predict at most about ``most_rows`` of them.
+    """Fit both models to rows that stay where they are, and count their predictions.
 
     With fewer than 200 rows for each feature, predictions are those of models fitted without the fold of a row.
     """
@@ -77,7 +86,7 @@ def predict_parts(
             raise ValueError("Blind repair needs groups that do not overlap: use crossed=True.")
         loss = encode_loss(source, columns, reading)
         try:
-            return _predict(reading, loss, (base, group_estimator), most_rows, 2 if needs_labels(criterion) else 1)
+            return _predict(reading, loss, (base, group_estimator), 2 if needs_labels(criterion) else 1)
         finally:
             loss.rows.close()
 
@@ -99,10 +108,8 @@ def _check(model: Any, kinds: tuple[type, ...], name: str) -> None:
         )
 
 
-def _predict(
-    reading: TableReading, loss: TableLoss, models: tuple[Any, Any], most_rows: int, n_labels: int
-) -> TablePredictions:
-    """Fit the models to all rows and, where these are few, without each fold; predict a sample."""
+def _predict(reading: TableReading, loss: TableLoss, models: tuple[Any, Any], n_labels: int) -> TablePredictions:
+    """Fit the models to all rows and, where these are few, without each fold; count their predictions."""
     cells, data, scaling, response = reading.cells, reading.data, reading.scaling, reading.data.response
     groups, unit, (base, group_base) = data.groups.select(cells.first), scaling.unit, models
     classes = groups.codes * n_labels + (loss.cell_outcomes.astype(np.int64) if n_labels > 1 else 0)
@@ -141,41 +148,60 @@ def _predict(
         by_fold = np.array(
             [_minimise_classes(_kept(loss, one & known), numbers, ridge, factors, of_classes) for one in kept]
         )
-    predictor = replace(loss, cell_models=owners).model(np.resize(thetas, (len(by_fold), thetas.shape[1])))
+    predictor = replace(_kept(loss, known), cell_models=owners).model(
+        np.resize(thetas, (len(by_fold), thetas.shape[1]))
+    )
 
-    table, weights = _sampled(loss, predictor, loss.stored.to_raw(by_fold), known, most_rows)
-    index = table[:, 0].astype(np.int64)
-    probabilities = np.zeros((len(table), len(groups) * n_labels))
-    probabilities[:, present] = table[:, 4:]
-    strata = None if data.strata is None else data.strata.select(cells.first).select(index)
+    strata = None if data.strata is None else data.strata.select(cells.first)
+    labels = loss.cell_outcomes if hasattr(response, "classes") else 0
+    columns = groups.codes, 0 if strata is None else strata.codes, labels
+    _, first, classes_of = np.unique(
+        np.column_stack([np.broadcast_to(one, owners.shape) for one in columns]), axis=0, return_index=True,
+        return_inverse=True,
+    )  # fmt: skip
+    kinds, means, counts, half = _in_halves(_counted(loss, predictor, loss.stored.to_raw(by_fold), classes_of))
+    index = first[kinds]
+    probabilities = np.zeros((len(index), len(groups) * n_labels))
+    probabilities[:, present] = means[:, 1:-2]
     return TablePredictions(
-        getattr(response, "classes", None), fitted,
+        fitted,
         _class_model(group_base, scaling.to_raw(of_classes), present, fitted),
-        response.scores_as_given(table[:, 3]),
-        response.to_given(table[:, 2:3])[:, 0],
-        probabilities, n_labels, groups.select(index), strata,
-        weights,
+        response.scores_as_given(means[:, 0]),
+        response.to_given(means[:, -2:-1])[:, 0],
+        probabilities, groups.select(index), None if strata is None else strata.select(index), counts, half,
     )  # fmt: skip
 
 
-def _sampled(
-    loss: TableLoss, predictor: LossModel, by_fold: Floats, known: Bools, most_rows: int
-) -> tuple[Floats, Floats | None]:
-    """Return the predictions of a sample of rows in an order that their content decides, and their weights."""
-    rates = np.minimum(
-        1.0, np.maximum(most_rows / loss.cells.counts.sum(), _CELL_ROWS / np.maximum(loss.cells.counts, 1.0))
-    )
-    is_sampled = bool((rates < 1.0).any())
-    sample = loss.rows.thinned(rates * known) if is_sampled or not known.all() else loss.rows
-    table = sample.total(predict_rows, predictor, by_fold)[0].table
-    if sample is not loss.rows:
-        sample.close()
-    table = np.round(table[table[:, 1] > 0.0], 10)
-    table = table[np.lexsort(table.T)][np.random.default_rng(0).permutation(len(table))]
-    weights = table[:, 1] / rates[table[:, 0].astype(np.int64)]
-    if is_sampled:
-        weights *= len(weights) / weights.sum()
-    return table, None if (weights == 1.0).all() else weights
+def _counted(loss: TableLoss, predictor: LossModel, by_fold: Floats, classes: Ints) -> PredictionCounts:
+    """Return counts of predictions, on a grid along the principal axes of scores and probabilities."""
+    weight, total, products = loss.rows.total(prediction_moments, predictor, by_fold)
+    covariance = products / weight - np.outer(total, total) / weight**2
+    unit = np.sqrt(np.maximum(covariance.diagonal(), 1e-24))
+    unit[0] /= _NARROWER
+    variances, axes = np.linalg.eigh(np.round(covariance / np.outer(unit, unit), _DIGITS))
+    axes = axes[:, variances > _LEAST_VARIANCE][:, ::-1] / (_WIDTH * unit[:, None])
+    grid = Grid(classes, total / weight, axes, _MOST_BOXES)
+    found: PredictionCounts = loss.rows.total(count_predictions, predictor, by_fold, grid)[0]
+    return found
+
+
+def _in_halves(found: PredictionCounts) -> tuple[NDArray[Any], Floats, Floats | None, Ints | None]:
+    """Return class and means of boxes and, where they have several rows, how many are in which of two halves.
+
+    Rows of a box are equal, so that chance divides them; outcomes of a box in both halves keep its mean and variance.
+    """
+    kinds, counts = found.boxes[:, 0], np.rint(found.sums[:, 0]).astype(np.int64)
+    means = found.sums[:, 1:] / counts[:, None]
+    if (counts == 1).all():
+        return kinds, means, None, None
+    drawn = np.random.default_rng(0).binomial(counts, 0.5)
+    deviation = np.sqrt(np.maximum(means[:, -1] - means[:, -2] ** 2, 0.0))
+    sizes, half = np.stack((drawn, counts - drawn)), np.repeat(np.arange(2), len(kinds))
+    ratio = np.where(sizes.all(axis=0), np.sqrt(sizes[::-1] / np.maximum(sizes, 1)), 1.0)
+    means, kinds, counts = np.vstack((means, means)), np.append(kinds, kinds), sizes.ravel()
+    means[:, -2] += (ratio * deviation * [[1.0], [-1.0]]).ravel()
+    kept = counts > 0
+    return kinds[kept], means[kept], counts[kept].astype(np.float64), half[kept]
 
 
 def _kept(loss: TableLoss, kept: Bools) -> TableLoss:

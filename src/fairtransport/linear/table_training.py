@@ -19,6 +19,7 @@ from fairtransport.linear._table_reading import TableColumns, check_columns, sum
 from fairtransport.linear._training import FitResult, train_lbfgs, train_problem, train_sgd
 from fairtransport.linear._training_data import TrainingOptions, validate_training_data
 from fairtransport.tables import FileTable, open_files
+from fairtransport.tables.column_roles import close_names
 from fairtransport.training.responses import BinaryResponse, Response
 
 __all__ = [
@@ -33,7 +34,7 @@ __all__ = [
     "train_table",
 ]
 
-#: Numbers of a table (rows times columns) up to which files are read into memory: 400 MB in double precision.
+#: Numbers of a table (rows times columns) up to which it is read into memory: 400 MB in double precision.
 MOST_IN_MEMORY = 50_000_000
 
 
@@ -151,7 +152,8 @@ def _columns_of(
         chosen = tuple(name for name in names if name not in others)
     absent = [name for name in dict.fromkeys((*others, *strata, *chosen)) if name not in names]
     if absent:
-        raise ValueError(f"The table has no {say_columns(absent)}.")
+        close = close_names(absent[0], names)  # not all names: those of a file without a header are a row
+        raise ValueError(f"The table has no {say_columns(absent)}{f'; {close}' if close else '.'}")
     if not sensitive or not chosen:
         raise ValueError(f"{'features' if sensitive else 'sensitive_features'} must name at least one column.")
     if label in {*sensitive, *strata, *chosen, weight}:
@@ -160,11 +162,11 @@ def _columns_of(
 
 
 def read_small(source: Any, names: Sequence[str]) -> Any:
-    """Return the rows as an Arrow table, or None where they are many, or stay on workers."""
+    """Return the rows as an Arrow table, or None where they are too many for memory."""
     if not isinstance(source, RawParts):
         return source
     if not isinstance(source, FileParts):
-        return None
+        return _collect(source, names) if source.is_remote else None
     batches, n_numbers = [], 0
     for batch in source.batches(names):
         batches.append(batch)
@@ -174,6 +176,25 @@ def read_small(source: Any, names: Sequence[str]) -> Any:
     if not n_numbers:
         raise ValueError("The table has no rows.")
     return load_extra("pyarrow").Table.from_batches(batches)
+
+
+def _collect(source: RawParts, names: Sequence[str]) -> Any:
+    """Return the rows of workers, or None where they are too many, or of several types, which `read_cells` names."""
+    arrow, n_rows = load_extra("pyarrow"), sum(source.summaries(_count_rows, names[:1]))
+    if not 0 < n_rows * len(names) <= MOST_IN_MEMORY:
+        return None
+    try:
+        return arrow.concat_tables(source.summaries(_all_rows, names), promote_options="permissive")
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError):
+        return None
+
+
+def _count_rows(rows: Any) -> int:
+    return int(rows.num_rows)
+
+
+def _all_rows(rows: Any) -> Any:
+    return rows
 
 
 def _train_in_memory(

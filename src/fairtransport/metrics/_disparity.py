@@ -17,9 +17,7 @@ from numpy.typing import ArrayLike
 from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import GroupPolicy, Groups, rows_of_groups
-from fairtransport.metrics.ranks import SortedScores, kept_strata, scale_scores, sort_scores
-from fairtransport.transport.line import wasserstein
-from fairtransport.transport.targets import resolve_target
+from fairtransport.metrics.ranks import SortedScores, kept_strata, mean_rank_distance, scale_scores, sort_scores
 
 
 def wasserstein_disparity(
@@ -69,7 +67,7 @@ def wasserstein_disparity(
     0.75
     """
     ordered, unit, score_range = _sort(scores, sensitive_features, groups, scale, sample_weight)
-    return _to_target(ordered, target, score_range) / unit
+    return ordered.to_target(target, score_range) / unit
 
 
 def strong_demographic_disparity(
@@ -212,9 +210,8 @@ def rank_disparity(
     >>> rank_disparity([0.1, 0.2, 0.3, 0.4], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    return pairwise_disparity(
-        scores, sensitive_features=sensitive_features, scale="ranks", sample_weight=sample_weight, groups=groups
-    )
+    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
+    return mean_rank_distance(scores, made, sample_weight)
 
 
 def pairwise_distances(
@@ -275,12 +272,7 @@ def disparities(
     {'wasserstein_disparity': 1.0, 'strong_demographic_disparity': 1.0, 'strong_pairwise_disparity': 1.0}
     """
     ordered, unit, score_range = _sort(scores, sensitive_features, groups, scale, sample_weight)
-    sums = ordered.distance_sums
-    return {
-        "wasserstein_disparity": _to_target(ordered, target, score_range) / unit,
-        "strong_demographic_disparity": sums.to_everyone / unit,
-        "strong_pairwise_disparity": sums.between_pairs / unit,
-    }
+    return {name: value / unit for name, value in ordered.disparities(target, score_range).items()}
 
 
 def _sort(
@@ -292,18 +284,6 @@ def _sort(
         return sort_scores(scores, made, sample_weight).ranked(), 1.0, (0.0, 1.0)
     values, unit, score_range = scale_scores(scores, scale, sample_weight)
     return sort_scores(values, made, sample_weight), unit, score_range
-
-
-def _to_target(ordered: SortedScores, target: Any, score_range: tuple[float, float] | None) -> float:
-    """Return the sum of the groups' distances to a target."""
-    if isinstance(target, str) and target in {"barycenter", "pooled"}:
-        sums = ordered.distance_sums
-        return sums.to_barycenter if target == "barycenter" else sums.to_everyone
-    samples, groups = ordered.samples(), ordered.groups
-    resolved = resolve_target(
-        target, samples, ordered.sizes, labels=groups.labels, names=groups.names, score_range=score_range
-    )
-    return sum(wasserstein(sample, resolved) for sample in samples)
 
 
 # The noise floor of a disparity: its distribution when group membership is permuted.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,9 @@ from fairtransport._columns.compilation import FEW_ROWS, read_only
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
 from fairtransport.groups import Groups
 from fairtransport.strata import Strata, make_strata
-from fairtransport.transport.kernels.line import areas_between_groups, group_areas
-from fairtransport.transport.line import Sample
+from fairtransport.transport.kernels.line import areas_between_groups, group_areas, pack_keys, rank_area
+from fairtransport.transport.line import Sample, wasserstein
+from fairtransport.transport.targets import resolve_target
 
 
 def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
@@ -48,12 +50,11 @@ def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     masses = check_weights(weights, size=values.size, name="weights")
     order = np.argsort(values)
     ascending = values[order]
-    first = np.append(True, ascending[1:] != ascending[:-1])
-    starts = np.append(np.flatnonzero(first), values.size)
-    totals = np.arange(values.size + 1.0) if masses is None else np.append(0.0, np.cumsum(masses[order]))
-    cumulative = totals[starts]
+    starts = np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1], [True])))
+    del ascending, values  # tables may be large
+    cumulative = starts.astype(np.float64) if masses is None else np.append(0.0, np.cumsum(masses[order]))[starts]
     mid_ranks = (cumulative[:-1] + cumulative[1:]) / (2.0 * cumulative[-1])
-    ranks = np.empty(values.size)
+    ranks = np.empty(order.size)
     ranks[order] = np.repeat(mid_ranks, np.diff(starts))
     return ranks
 
@@ -133,6 +134,26 @@ class SortedScores:
         coefficients = ranked.size - 1 - 2 * np.arange(half)
         return DistanceSums(float(spread.sum()), float(to_everyone), float(coefficients @ spread))
 
+    def disparities(self, target: Any, score_range: tuple[float, float] | None) -> dict[str, float]:
+        """Return the three disparities of the paper, the first one with respect to a target."""
+        sums = self.distance_sums
+        return {
+            "wasserstein_disparity": self.to_target(target, score_range),
+            "strong_demographic_disparity": sums.to_everyone,
+            "strong_pairwise_disparity": sums.between_pairs,
+        }
+
+    def to_target(self, target: Any, score_range: tuple[float, float] | None) -> float:
+        """Return the sum of the groups' distances to a target."""
+        if isinstance(target, str) and target in {"barycenter", "pooled"}:
+            sums = self.distance_sums
+            return sums.to_barycenter if target == "barycenter" else sums.to_everyone
+        samples, groups = self.samples(), self.groups
+        resolved = resolve_target(
+            target, samples, self.sizes, labels=groups.labels, names=groups.names, score_range=score_range
+        )
+        return sum(wasserstein(sample, resolved) for sample in samples)
+
     @property
     def _is_small(self) -> bool:
         n, n_groups = self.values.size, len(self.groups)
@@ -168,9 +189,7 @@ class SortedScores:
 
 def sort_scores(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | None = None) -> SortedScores:
     """Validate scores and weights, and sort the scores."""
-    values = check_vector(scores, name="scores")
-    if values.size != groups.n_rows:
-        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
+    values = _of_groups(scores, groups)
     weights = check_weights(sample_weight, size=values.size)
 
     codes, rows = _entries(groups)
@@ -194,6 +213,13 @@ def sort_scores(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | No
     return SortedScores(groups, values[order], ordered_codes, masses, totals, separate)
 
 
+def _of_groups(scores: ArrayLike, groups: Groups) -> Floats:
+    values = check_vector(scores, name="scores")
+    if values.size != groups.n_rows:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
+    return values
+
+
 def kept_strata(strata: Any, groups: Groups, every_row: Ints, kept: Ints, *, name: str = "strata") -> Strata:
     """Return the strata of the rows that a policy kept, from a column of every row."""
     made = make_strata(strata, n_groups=len(groups))
@@ -210,15 +236,33 @@ def _entries(groups: Groups) -> tuple[NDArray[Any], Ints | None]:
     return np.repeat(codes, np.append(counts, groups.n_rows)), np.concatenate([*groups.rows, np.arange(groups.n_rows)])
 
 
-def _sort_with_codes(values: Floats, codes: NDArray[Any], highest_code: int) -> tuple[Floats, NDArray[Any]]:
-    """Sort scores with their codes: in one sort of integers, where 63 bits suffice for both."""
-    keys = np.abs(values).view(np.int64)  # the bits of positive numbers ascend with them
-    low, high, shift = int(keys.min()), int(keys.max()), highest_code.bit_length()
-    has_zeros, is_signed = low == 0, bool(values.min() < 0.0)
+class _Keys(NamedTuple):
+    """Ascending integers of scores and, in their last bits, groups; and what scores are computed from them with."""
+
+    keys: Ints
+    shift: int
+    base: np.int64
+    has_zeros: bool
+    is_signed: bool
+
+
+def _sorted_keys(values: Floats, codes: NDArray[Any], highest_code: int) -> _Keys | None:
+    """Return the keys of scores and codes; None for few rows, or where 63 bits do not suffice for both."""
+    if values.size <= FEW_ROWS:
+        return None
+    shift, is_signed = highest_code.bit_length(), bool(values.min() < 0.0)
+    # The bits of positive numbers ascend with them.
+    if not is_signed and int(values.max().view(np.int64)).bit_length() + shift <= _KEY_BITS:  # as of probabilities
+        keys = np.empty(values.size, np.int64)
+        pack_keys(np.ascontiguousarray(values).view(np.int64), codes, shift, keys)
+        keys.sort()
+        return _Keys(keys, shift, np.int64(0), has_zeros=False, is_signed=False)
+    keys = np.abs(values).view(np.int64)
+    low, high = int(keys.min()), int(keys.max())
+    has_zeros = low == 0
     low = int(keys.min(where=keys > 0, initial=high)) if has_zeros else low
-    if values.size <= FEW_ROWS or (high - low + 1).bit_length() + is_signed + shift > _KEY_BITS:
-        order = np.argsort(values)
-        return values[order], codes[order]
+    if (high - low + 1).bit_length() + is_signed + shift > _KEY_BITS:
+        return None
     base = np.int64(low - 1)
     np.subtract(keys, base, out=keys, where=keys > 0 if has_zeros else True)  # from 1 for the lowest one; 0 for 0
     if is_signed:
@@ -226,13 +270,34 @@ def _sort_with_codes(values: Floats, codes: NDArray[Any], highest_code: int) -> 
     keys <<= shift
     keys |= codes
     keys.sort()
-    ordered_codes = keys.astype(codes.dtype) & codes.dtype.type((1 << shift) - 1)
-    keys >>= shift
-    bits = np.abs(keys) if is_signed else keys
-    np.add(bits, base, out=bits, where=bits > 0 if has_zeros else True)
-    if is_signed:
+    return _Keys(keys, shift, base, has_zeros, is_signed)
+
+
+def _sort_with_codes(values: Floats, codes: NDArray[Any], highest_code: int) -> tuple[Floats, NDArray[Any]]:
+    """Sort scores with their codes: in one sort of integers, where these suffice for both."""
+    packed = _sorted_keys(values, codes, highest_code)
+    if packed is None:
+        order = np.argsort(values)
+        return values[order], codes[order]
+    keys = packed.keys
+    ordered_codes = keys.astype(codes.dtype) & codes.dtype.type((1 << packed.shift) - 1)
+    keys >>= packed.shift
+    bits = np.abs(keys) if packed.is_signed else keys
+    np.add(bits, packed.base, out=bits, where=bits > 0 if packed.has_zeros else True)
+    if packed.is_signed:
         bits |= keys & np.iinfo(np.int64).min
     return bits.view(np.float64), ordered_codes
+
+
+def mean_rank_distance(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | None = None) -> float:
+    """Return the mean over pairs of groups of the distance between their pooled ranks."""
+    codes, rows = _entries(groups)
+    if sample_weight is None and rows is None and len(groups) == 2:
+        packed = _sorted_keys(_of_groups(scores, groups), codes, 1)
+        if packed is not None:
+            return float(rank_area(packed.keys, int(groups.counts[1])))
+    ordered = sort_scores(scores, groups, sample_weight).ranked()
+    return ordered.distance_sums.between_pairs / comb(len(groups), 2)
 
 
 # The unit in which distances between scores are measured.

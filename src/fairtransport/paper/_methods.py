@@ -31,7 +31,7 @@ from fairtransport.transport.regularizers import sigmoid
 from fairtransport.transport.targets import resolve_target
 
 # Data set -> rows of a batch and updates of DOT, updates of COT, and the weight of the methods with an anchor; the rest
-# is in `settings_of`, and docs/reproduction/settings.md says how it was chosen. Small batches bias DOT and not COT; the
+# is in `settings_of`, and docs/reproduction/summary.md says how it was chosen. Small batches bias DOT and not COT; the
 # groups of German Credit and of Communities allow no larger ones. The weights are near 2 in units of log-loss.
 _BUDGETS = {
     "Adult": (1000, 5_000, 50_000, 2.5),

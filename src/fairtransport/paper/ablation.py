@@ -1,7 +1,7 @@
 """The paper's ablation on Adult: Fourier features, kernel variance, regularizer and the constraint on the duals.
 
 Everything is as in Figure 2 with race and sex, at batch size 20 and half of its length. Each kind of dual problem has
-its own strength and dual step; a second figure shows what others do. ``docs/reproduction/settings.md`` says why.
+its own strength and dual step; a second figure shows what others do. ``docs/reproduction/summary.md`` says why.
 """
 
 from __future__ import annotations
@@ -17,19 +17,8 @@ import numpy as np
 from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport.paper import _drawing as drawing
+from fairtransport.paper import finding
 from fairtransport.paper._methods import three_digits, train_on_adult
-from fairtransport.paper.finding import (
-    SPREAD,
-    Claim,
-    Finding,
-    Part,
-    Result,
-    Table,
-    check,
-    rounded,
-    spread_of,
-    stack_seeds,
-)
 from fairtransport.report.style.figures import GroupStyle
 
 _FEATURES, _QUICK_FEATURES = (10, 25, 50, 100, 200), (10, 50, 200)
@@ -103,7 +92,7 @@ def _sweep_name(kind: _Kind, strength: float, ratio: float) -> str:
 
 def _part(
     name: str, kind: _Kind, quick: bool, features: int = _ENOUGH, variance: float = 0.1, *, seed: int = 0
-) -> Part:
+) -> finding.Part:
     n_updates, step = _QUICK_BUDGET if quick else _BUDGET
     settings = {
         "method": "COT",
@@ -121,10 +110,12 @@ def _part(
         "kernel_variance": variance,
         "dual_step": kind.dual_step,
     }
-    return Part(name, settings, partial(train_on_adult, settings), cost=1e-6 * n_updates * (25 + 0.1 * features))
+    return finding.Part(
+        name, settings, partial(train_on_adult, settings), cost=1e-6 * n_updates * (25 + 0.1 * features)
+    )
 
 
-def parts(*, quick: bool) -> list[Part]:
+def parts(*, quick: bool) -> list[finding.Part]:
     """Return one training run for each kind of dual problem, number of features, variance and seed, and the sweep."""
     seeds = range(_QUICK_SEEDS if quick else _SEEDS)
     grid = [
@@ -153,12 +144,12 @@ class _Outcomes:
     late: Mapping[_Kind, Floats]
 
     @classmethod
-    def gather(cls, results: Mapping[str, Result], *, quick: bool) -> _Outcomes:
+    def gather(cls, results: Mapping[str, finding.Result], *, quick: bool) -> _Outcomes:
         features, (strengths, ratios) = _features(quick), _sweep(quick)
         final: dict[_Kind, Floats] = {}
         late: dict[_Kind, Floats] = {}
         for kind in _KINDS:
-            cells = [[stack_seeds(results, _name(kind, f, v)) for v in _VARIANCES] for f in features]
+            cells = [[finding.stack_seeds(results, _name(kind, f, v)) for v in _VARIANCES] for f in features]
             measures = [[(cell["final_wass1"], cell["final_error"]) for cell in row] for row in cells]
             final[kind] = np.moveaxis(np.array(measures), 2, 0)
             runs = [[results[_sweep_name(kind, s, r)] for r in ratios] for s in strengths]
@@ -179,29 +170,29 @@ class _Outcomes:
         return means[:, np.array(self.features) >= _ENOUGH]
 
 
-def _table(outcomes: _Outcomes) -> Table:
+def _table(outcomes: _Outcomes) -> finding.Table:
     rows = []
     for kind in _KINDS:
         for (i, features), (j, variance) in product(enumerate(outcomes.features), enumerate(_VARIANCES)):
             final = outcomes.final[kind][:, i, j]
             settings = (kind.regularizer, kind.opposite, kind.strength, kind.dual_step, features, variance)
-            rows.append((*settings, final.shape[1], *spread_of(*final)))
+            rows.append((*settings, final.shape[1], *finding.spread_of(*final)))
     head = ("regularizer", "opposite_duals", "strength", "dual_step", "fourier_features", "kernel_variance", "seeds")
-    return Table((*head, *SPREAD), tuple(rows))
+    return finding.Table((*head, *finding.SPREAD), tuple(rows))
 
 
-def _sweep_table(outcomes: _Outcomes) -> Table:
+def _sweep_table(outcomes: _Outcomes) -> finding.Table:
     rows = []
     for kind in _KINDS:
         for (i, strength), (j, ratio) in product(enumerate(outcomes.strengths), enumerate(outcomes.ratios)):
             late = outcomes.late[kind][i, j]
             settings = (kind.regularizer, kind.opposite, strength, round(ratio * strength, 9))
-            rows.append((*settings, *rounded(late.max(), np.ptp(late))))
+            rows.append((*settings, *finding.rounded(late.max(), np.ptp(late))))
     head = ("regularizer", "opposite_duals", "strength", "dual_step", "wass1_highest_late", "wass1_swing_late")
-    return Table(head, tuple(rows))
+    return finding.Table(head, tuple(rows))
 
 
-def _short_table(outcomes: _Outcomes) -> Table:
+def _short_table(outcomes: _Outcomes) -> finding.Table:
     """Return lowest to highest over features and variances, for the page."""
     rows = []
     for kind in _KINDS:
@@ -209,14 +200,14 @@ def _short_table(outcomes: _Outcomes) -> Table:
         spans = map(_span, outcomes.enough(kind))
         rows.append((kind.title, f"{kind.strength:g}", f"{kind.dual_step:g}", *spans, fine))
     head = ("Duals", "Strength", "Dual step", "Wass1, D >= 50", "Err-.5, D >= 50", "Steps that stay below .05")
-    return Table(head, tuple(rows))
+    return finding.Table(head, tuple(rows))
 
 
 def _span(values: Floats) -> str:
     return f"{three_digits(values.min())} to {three_digits(values.max())}"
 
 
-def _claims(outcomes: _Outcomes) -> tuple[Claim, ...]:
+def _claims(outcomes: _Outcomes) -> tuple[finding.Claim, ...]:
     l2, entropy = _KINDS[:2]  # with opposite duals
     wass1, error = outcomes.enough(l2)
     by_features = [np.ptp(values, axis=0).max() for values in (wass1, error)]
@@ -230,21 +221,21 @@ def _claims(outcomes: _Outcomes) -> tuple[Claim, ...]:
     steps = [f"{kind.strength:g} and {kind.dual_step:g} for {kind.word}" for kind in (l2, entropy)]
     similar = f"Similar is {three_digits(_SIMILAR)} or less"
     return (
-        check(
+        finding.check(
             "COT performs similarly for 50 Fourier features or more.",
             f"L2, opposite duals, from 50 to {max(outcomes.features)} features at one variance: Wass1 differs by "
             f"{three_digits(by_features[0])} at most, Err-.5 by {three_digits(by_features[1])}",
             f"{similar}. From {min(outcomes.features)} features on, Wass1 differs by {three_digits(few)}.",
             holds=max(by_features) <= _SIMILAR,
         ),
-        check(
+        finding.check(
             "COT performs similarly for kernel variances of .01, .1 and 1.",
             f"L2, opposite duals, 50 features or more and all three variances: Wass1 {_span(wass1)} (spread "
             f"{three_digits(spread[0])}), Err-.5 {_span(error)} (spread {three_digits(spread[1])})",
             f"{similar}. Runs twice as long had a Wass1 spread of .012; this length was settled after seeing that.",
             holds=max(spread) <= _SIMILAR,
         ),
-        check(
+        finding.check(
             "COT performs similarly with entropy and with L2 regularization.",
             f"Opposite duals, means over 50 features or more and all variances. {'; '.join(figures)}",
             f"{similar} in both, each with a strength and a dual step that suit it: {', '.join(steps)}.",
@@ -254,12 +245,12 @@ def _claims(outcomes: _Outcomes) -> tuple[Claim, ...]:
     )
 
 
-def _constraint_claim(outcomes: _Outcomes) -> Claim:
+def _constraint_claim(outcomes: _Outcomes) -> finding.Claim:
     kept, free = ({kind.regularizer: outcomes.fine(kind) for kind in kinds} for kinds in (_KINDS[:2], _KINDS[2:]))
     total = len(outcomes.strengths) * len(outcomes.ratios)
     words = {"l2": "L2", "entropy": "entropy"}
     counts = [f"{word}: {kept[n]} of {total} with the constraint, {free[n]} without" for n, word in words.items()]
-    return check(
+    return finding.check(
         "Opposite duals can alleviate the instability of training.",
         f"Pairs of strength and dual step for which Wass1 stays at {three_digits(_FINE)} or less over the second half "
         f"of the run. {'; '.join(counts)}",
@@ -323,10 +314,10 @@ def _sweep_figure(outcomes: _Outcomes) -> Any:
     return figure
 
 
-def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
+def assemble(results: Mapping[str, finding.Result], *, quick: bool) -> finding.Finding:
     """Draw the ablation and check the paper's claims about it."""
     outcomes, seeds = _Outcomes.gather(results, quick=quick), _QUICK_SEEDS if quick else _SEEDS
-    return Finding(
+    return finding.Finding(
         "ablation",
         "Ablation: features, kernel, regularizer, constraint",
         "COT on Adult, test rows, race and sex. First figure: Wass1 and Err-.5 by number of Fourier features, kernel "

@@ -17,20 +17,7 @@ from scipy.stats import norm
 
 from fairtransport._arrays import Floats
 from fairtransport.paper import _drawing as drawing
-from fairtransport.paper.finding import (
-    Claim,
-    Finding,
-    Part,
-    Result,
-    Stop,
-    Table,
-    bin_table,
-    check,
-    rounded,
-    seeded_parts,
-    shares_of,
-    stack_seeds,
-)
+from fairtransport.paper import finding
 from fairtransport.transport.dual import solve_dual
 
 _MEANS = {"X": -1.0, "Y": 1.0}
@@ -56,7 +43,7 @@ def _sampler(mean: float, n: int, rng: np.random.Generator) -> Floats:
     return rng.normal(mean, 1.0, n)
 
 
-def _solve(settings: Mapping[str, Any], stop: Stop) -> Result:
+def _solve(settings: Mapping[str, Any], stop: finding.Stop) -> finding.Result:
     """Solve one dual problem and tabulate both duals."""
     stop.check()
     parameters = dict(settings)
@@ -72,14 +59,14 @@ def _solve(settings: Mapping[str, Any], stop: Stop) -> Result:
     }
 
 
-def parts(*, quick: bool) -> list[Part]:
+def parts(*, quick: bool) -> list[finding.Part]:
     """Return one dual problem for each regularizer, with and without the constraint, and seed."""
     n_updates, n_seeds = (_QUICK_UPDATES, _QUICK_SEEDS) if quick else (_UPDATES, _SEEDS)
     runs = []
     for regularizer, (constraint, opposite) in product(_REGULARIZERS, _CONSTRAINTS.items()):
         settings = {"regularizer": regularizer, "opposite_duals": opposite, "n_updates": n_updates, **_SETTINGS}
         name = f"figure1-{regularizer}-{constraint}"
-        runs += seeded_parts(name, settings, _solve, n_seeds=n_seeds, cost=3e-4 * n_updates)
+        runs += finding.seeded_parts(name, settings, _solve, n_seeds=n_seeds, cost=3e-4 * n_updates)
     return runs
 
 
@@ -92,7 +79,7 @@ class _Curves:
     value: Floats
 
     @classmethod
-    def gather(cls, runs: Result) -> _Curves:
+    def gather(cls, runs: finding.Result) -> _Curves:
         x, y = runs["x_dual"], runs["y_dual"]
         # A constant moved from one dual to the other changes nothing, so both are shifted to the same mean.
         shift = 0.5 * (y @ _mass("Y") - x @ _mass("X"))[:, None]
@@ -124,23 +111,23 @@ def _bound(regularizer: str) -> float:
     return _W1 + _SETTINGS["strength"] * _REGULARIZERS[regularizer]
 
 
-def _curve_table(curves: _AllCurves) -> Table:
+def _curve_table(curves: _AllCurves) -> finding.Table:
     rows = [
-        (regularizer, constraint, seed, round(float(point), 3), *rounded(*values))
+        (regularizer, constraint, seed, round(float(point), 3), *finding.rounded(*values))
         for (regularizer, constraint), solved in curves.items()
         for seed, duals in enumerate(zip(solved.x_dual, solved.y_dual, strict=True))
         for point, *values in zip(_GRID, *duals, strict=True)
     ]
-    return Table(("regularizer", "duals", "seed", "point", "x_dual", "y_dual"), tuple(rows))
+    return finding.Table(("regularizer", "duals", "seed", "point", "x_dual", "y_dual"), tuple(rows))
 
 
-def _value_table(curves: _AllCurves) -> Table:
+def _value_table(curves: _AllCurves) -> finding.Table:
     rows = []
     for (regularizer, constraint), solved in curves.items():
         numbers = (solved.value.mean(), np.ptp(solved.value), _bound(regularizer), *solved.surplus)
         rows.append((_WORDS[regularizer], constraint, *map(_two_digits, numbers)))
     head = ("Regularization", "Duals", "Dual value", "Range over seeds", "W1 and bias", "Surplus of X", "Surplus of Y")
-    return Table(head, tuple(rows))
+    return finding.Table(head, tuple(rows))
 
 
 def _two_digits(value: float | np.floating[Any]) -> str:
@@ -151,7 +138,7 @@ def _list(curves: _AllCurves, describe: Callable[[_Curves], str]) -> str:
     return "; ".join(f"{_WORDS[r]}, {constraint}: {describe(solved)}" for (r, constraint), solved in curves.items())
 
 
-def _claims(curves: _AllCurves) -> tuple[Claim, ...]:
+def _claims(curves: _AllCurves) -> tuple[finding.Claim, ...]:
     opposite, free = (
         max(solved.sum for (_, constraint), solved in curves.items() if constraint == which)
         for which in ("opposite", "free")
@@ -159,14 +146,14 @@ def _claims(curves: _AllCurves) -> tuple[Claim, ...]:
     strength = _SETTINGS["strength"]
     miss = max(abs(solved.value.mean() - _bound(regularizer)) for (regularizer, _), solved in curves.items())
     return (
-        check(
+        finding.check(
             "The dual variable of a distribution is large where that distribution has more mass than the other.",
             "mean of each dual under its own distribution minus that under the other (X, Y): "
             + _list(curves, lambda solved: ", ".join(map(_two_digits, solved.surplus))),
             "Decided by the signs, the lowest seed of each.",
             holds=min(min(solved.surplus) for solved in curves.values()) > 0,
         ),
-        check(
+        finding.check(
             "With the constraint the two dual variables sum to zero at every point.",
             f"largest absolute sum {opposite:.1e}; without the constraint {_two_digits(free)}",
             "Decided by a sum of 1e-9 or less. Without the constraint nothing ties a dual down where its own "
@@ -174,7 +161,7 @@ def _claims(curves: _AllCurves) -> tuple[Claim, ...]:
             holds=opposite <= 1e-9,
             paper="0",
         ),
-        check(
+        finding.check(
             "The dual objective is the distance of the two distributions.",
             _list(curves, lambda solved: _two_digits(solved.value.mean())),
             f"Regularization of strength {strength:g} makes of it at least {_two_digits(_bound('l2'))} (L2) or "
@@ -231,14 +218,14 @@ def _draw_duals(axis: Any, curves: _AllCurves, constraint: str) -> None:
         )
 
 
-def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
+def assemble(results: Mapping[str, finding.Result], *, quick: bool) -> finding.Finding:
     """Draw Figure 1 and check the paper's claims about it."""
     kinds = product(_REGULARIZERS, _CONSTRAINTS)
-    curves = {kind: _Curves.gather(stack_seeds(results, "figure1-" + "-".join(kind))) for kind in kinds}
+    curves = {kind: _Curves.gather(finding.stack_seeds(results, "figure1-" + "-".join(kind))) for kind in kinds}
     rng = np.random.default_rng(0)
-    shares = {name: shares_of(_sampler(mean, _DRAWN, rng), _BINS) for name, mean in _MEANS.items()}
+    shares = {name: finding.shares_of(_sampler(mean, _DRAWN, rng), _BINS) for name, mean in _MEANS.items()}
     strength = f"{_SETTINGS['strength']:g}" + ("" if quick else f", mean of {_SEEDS} seeds")
-    return Finding(
+    return finding.Finding(
         "figure1",
         "Figure 1: dual variables",
         "Left: histograms of two Gaussians. Center: their optimal dual variables by stochastic gradient, with L2 "
@@ -249,7 +236,9 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
         figures={"figure1": _figure(curves, shares)},
         tables={
             "figure1": _curve_table(curves),
-            "figure1-histograms": bin_table(_BINS, {f"{name}_percent": share for name, share in shares.items()}),
+            "figure1-histograms": finding.bin_table(
+                _BINS, {f"{name}_percent": share for name, share in shares.items()}
+            ),
         },
         shown={"figure1": _value_table(curves)},
         claims=_claims(curves),

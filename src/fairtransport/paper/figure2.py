@@ -13,19 +13,8 @@ from typing import Any
 import numpy as np
 
 from fairtransport.paper import _drawing as drawing
+from fairtransport.paper import finding
 from fairtransport.paper._methods import DUALS, PUBLISHED, three_digits, train_on_adult
-from fairtransport.paper.finding import (
-    SPREAD,
-    Claim,
-    Finding,
-    Part,
-    Result,
-    Table,
-    check,
-    seeded_parts,
-    spread_of,
-    stack_seeds,
-)
 from fairtransport.report.style.figures import GroupStyle
 
 _METHODS = ("COT", "DOT")
@@ -66,7 +55,7 @@ def _budget(batch: int, quick: bool) -> tuple[int, float]:
     return (n_updates // 5, 2 * step) if quick else (n_updates, step)
 
 
-def parts(*, quick: bool) -> list[Part]:
+def parts(*, quick: bool) -> list[finding.Part]:
     """Return one training run for each panel, method, batch size and seed; fewer and shorter with ``quick``."""
     runs = []
     for (panel, (columns, target)), batch, method in product(_PANELS.items(), _batches(quick), _METHODS):
@@ -86,11 +75,12 @@ def parts(*, quick: bool) -> list[Part]:
         cost = 1e-6 * n_updates * (batch + 10)
         n_seeds = _QUICK_SEEDS if quick else _SEEDS
         name = f"figure2-{panel}-{method}-batch{batch}"
-        runs += seeded_parts(name, settings, train_on_adult, n_seeds=n_seeds, cost=cost)
+        runs += finding.seeded_parts(name, settings, train_on_adult, n_seeds=n_seeds, cost=cost)
     return runs
 
 
-_Cells = dict[tuple[str, str, int], "Result"]  # panel, method and batch size -> arrays whose first axis are the seeds
+# Panel, method and batch size -> arrays whose first axis are the seeds.
+_Cells = dict[tuple[str, str, int], "finding.Result"]
 
 
 def _start(cells: _Cells, panel: str) -> tuple[float, float]:
@@ -99,20 +89,20 @@ def _start(cells: _Cells, panel: str) -> tuple[float, float]:
     return float(cell["wass1"][0, 0]), float(cell["error"][0, 0])
 
 
-def _batch_table(cells: _Cells, quick: bool) -> Table:
+def _batch_table(cells: _Cells, quick: bool) -> finding.Table:
     rows: list[tuple[Any, ...]] = []
     for panel, (columns, target) in _PANELS.items():
         start = map(np.array, _start(cells, panel))
-        rows.append((" x ".join(columns), target, "LR", None, None, None, 1, *spread_of(*start)))
+        rows.append((" x ".join(columns), target, "LR", None, None, None, 1, *finding.spread_of(*start)))
         for batch, method in product(_batches(quick), _METHODS):
             finals = [cells[panel, method, batch][f"final_{what}"] for what in ("wass1", "error")]
             budget = (batch, *_budget(batch, quick), finals[0].size)
-            rows.append((" x ".join(columns), target, method, *budget, *spread_of(*finals)))
-    head = ("groups", "target", "method", "batch_size", "updates", "parameter_step", "seeds", *SPREAD)
-    return Table(head, tuple(rows))
+            rows.append((" x ".join(columns), target, method, *budget, *finding.spread_of(*finals)))
+    head = ("groups", "target", "method", "batch_size", "updates", "parameter_step", "seeds", *finding.SPREAD)
+    return finding.Table(head, tuple(rows))
 
 
-def _short_table(cells: _Cells, quick: bool) -> Table:
+def _short_table(cells: _Cells, quick: bool) -> finding.Table:
     """Return means by batch size, for the page."""
     shown = (("race-sex", "wass1", "Wass1"), ("race-sex", "error", "Err-.5"), ("sex", "wass1", "Wass1, sex only"))
     rows: list[tuple[str, ...]] = []
@@ -120,24 +110,24 @@ def _short_table(cells: _Cells, quick: bool) -> Table:
         means = [cells[panel, m, batch][f"final_{what}"].mean() for panel, what, _ in shown for m in _METHODS]
         rows.append((str(batch), *map(three_digits, means)))
     head = tuple(f"{method}: {title}" for _, _, title in shown for method in _METHODS)
-    return Table(("Batch size", *head), tuple(rows))
+    return finding.Table(("Batch size", *head), tuple(rows))
 
 
-def _trace_table(cells: _Cells) -> Table:
+def _trace_table(cells: _Cells) -> finding.Table:
     rows = [
-        (method, batch, int(update), *spread_of(cell["wass1"][:, position], cell["error"][:, position]))
+        (method, batch, int(update), *finding.spread_of(cell["wass1"][:, position], cell["error"][:, position]))
         for method, batch, cell in _traced(cells)
         for position, update in enumerate(cell["update"][0])
     ]
-    return Table(("method", "batch_size", "update", *SPREAD), tuple(rows))
+    return finding.Table(("method", "batch_size", "update", *finding.SPREAD), tuple(rows))
 
 
-def _traced(cells: _Cells) -> Iterator[tuple[str, int, Result]]:
+def _traced(cells: _Cells) -> Iterator[tuple[str, int, finding.Result]]:
     for batch, method in product(_TRACED, _METHODS):
         yield method, batch, cells["race-sex", method, batch]
 
 
-def _panel_claims(cells: _Cells, panel: str, where: str, *, quick: bool) -> tuple[Claim, ...]:
+def _panel_claims(cells: _Cells, panel: str, where: str, *, quick: bool) -> tuple[finding.Claim, ...]:
     """Check the three claims about one panel."""
 
     def finals(method: str, batch: int, what: str = "wass1") -> Any:
@@ -160,7 +150,7 @@ def _panel_claims(cells: _Cells, panel: str, where: str, *, quick: bool) -> tupl
     published = PUBLISHED["Adult"]
     paper = f"Table 1: DOT {three_digits(published['DOT']['Wass1'])}, COT {three_digits(published['COT']['Wass1'])}"
     return (
-        check(
+        finding.check(
             f"{where}: with small batches DOT has higher Wass1 than COT.",
             listed(small),
             f"DOT's lowest seed minus COT's highest is {three_digits(apart)} at the least; the claim holds when that "
@@ -168,7 +158,7 @@ def _panel_claims(cells: _Cells, panel: str, where: str, *, quick: bool) -> tupl
             "middle; COT's gradient has no such bias.",
             holds=apart > 0,
         ),
-        check(
+        finding.check(
             f"{where}: with large batches the two are similar.",
             listed(large),
             f"From batch size {_LARGE} on the means differ by {three_digits(most)} at most; similar is "
@@ -176,7 +166,7 @@ def _panel_claims(cells: _Cells, panel: str, where: str, *, quick: bool) -> tupl
             holds=most <= _SIMILAR,
             paper=paper if panel == "race-sex" else "",
         ),
-        check(
+        finding.check(
             f"{where}: with batches of 10 and 20 DOT has higher error than COT despite higher Wass1.",
             f"Err-.5 at {listed(list(_TRACED), 'error')}",
             _HIGHER_ERROR[panel],
@@ -193,12 +183,12 @@ _HIGHER_ERROR = {
 }
 
 
-def _claims(cells: _Cells, quick: bool) -> tuple[Claim, ...]:
+def _claims(cells: _Cells, quick: bool) -> tuple[finding.Claim, ...]:
     start, published = _start(cells, "race-sex")[0], PUBLISHED["Adult"]["LR"]["Wass1"]
     return (
         *_panel_claims(cells, "race-sex", "Race and sex", quick=quick),
         *_panel_claims(cells, "sex", "Sex only", quick=quick),
-        check(
+        finding.check(
             "The magenta star: Wass1 of logistic regression.",
             three_digits(start),
             f"Decided by a difference of {three_digits(_SIMILAR)} or less from the paper's Table 1.",
@@ -266,15 +256,15 @@ def _draw_traces(axis: Any, cells: _Cells, what: str) -> None:
     drawing.label(axis, x="Updates, in thousands")
 
 
-def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
+def assemble(results: Mapping[str, finding.Result], *, quick: bool) -> finding.Finding:
     """Draw Figure 2 and check the paper's claims about it."""
     keys = product(_PANELS, _METHODS, _batches(quick))
     cells = {
-        (panel, method, batch): stack_seeds(results, f"figure2-{panel}-{method}-batch{batch}")
+        (panel, method, batch): finding.stack_seeds(results, f"figure2-{panel}-{method}-batch{batch}")
         for panel, method, batch in keys
     }
     n_seeds = _QUICK_SEEDS if quick else _SEEDS
-    return Finding(
+    return finding.Finding(
         "figure2",
         "Figure 2: small batches",
         "Adult, test rows. Top: Wass1 to the target fixed at logistic regression (the magenta star), by batch size. "

@@ -17,21 +17,8 @@ import numpy as np
 
 from fairtransport._arrays import Floats
 from fairtransport.paper import _drawing as drawing
+from fairtransport.paper import finding
 from fairtransport.paper._methods import DUALS, Evaluator, paper_classifier, record_training, three_digits
-from fairtransport.paper.finding import (
-    Claim,
-    Finding,
-    Part,
-    Result,
-    Stop,
-    Table,
-    bin_table,
-    check,
-    rounded,
-    seeded_parts,
-    seeded_results,
-    shares_of,
-)
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 from fairtransport.transport.line import wasserstein
 
@@ -49,7 +36,7 @@ _FACTOR = 3.0
 _TARGET_COLOUR, _OUTPUT_COLOUR = "#0072b2", "#d55e00"
 
 
-def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
+def _train(settings: Mapping[str, Any], stop: finding.Stop) -> finding.Result:
     """Train a model at the first world's rates; return its scores of test rows in both worlds."""
     split, parameters = adult_by_sex(), dict(settings)
     worlds, male_rate, seed, every = (parameters.pop(key) for key in ("worlds", "male_rate", "seed", "every"))
@@ -67,7 +54,7 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
     }
     start = trainer.theta
     run = record_training(trainer, tests["same"], n_updates=parameters["n_updates"], every=every, stop=stop)
-    result: Result = {"target": model.target_, "theta": run["final_theta"]}
+    result: finding.Result = {"target": model.target_, "theta": run["final_theta"]}
     for world, test in tests.items():
         for sex_name, members in zip(test.groups.names, test.groups.rows, strict=True):
             result[f"{world}-{sex_name}"] = test.scores(run["final_theta"])[members]
@@ -75,7 +62,7 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
     return result
 
 
-def parts(*, quick: bool) -> list[Part]:
+def parts(*, quick: bool) -> list[finding.Part]:
     """Return one training run for each seed; fewer and shorter with ``quick``."""
     n_updates, step = _QUICK_BUDGET if quick else _BUDGET
     settings = {
@@ -87,7 +74,7 @@ def parts(*, quick: bool) -> list[Part]:
         **_COT,
     }
     n_seeds = _QUICK_SEEDS if quick else _SEEDS
-    return seeded_parts("figure3", settings, _train, n_seeds=n_seeds, cost=1e-4 * n_updates)
+    return finding.seeded_parts("figure3", settings, _train, n_seeds=n_seeds, cost=1e-4 * n_updates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +86,7 @@ class _Gap:
     above: Floats
 
     @classmethod
-    def gather(cls, results: list[Result], key: str) -> _Gap:
+    def gather(cls, results: list[finding.Result], key: str) -> _Gap:
         pairs = [(result[key], result["target"]) for result in results]
         return cls(
             np.array([wasserstein(scores, target) for scores, target in pairs]),
@@ -119,27 +106,31 @@ def _rate(world: str, sex: str) -> float:
     return _WORLDS[world] if sex == "Female" else _MALE_RATE
 
 
-def _gap_table(gaps: _Gaps) -> Table:
+def _gap_table(gaps: _Gaps) -> finding.Table:
     rows = [
-        (world, sex, _rate(world, sex), seed, *rounded(*numbers))
+        (world, sex, _rate(world, sex), seed, *finding.rounded(*numbers))
         for (world, sex), gap in gaps.items()
         for seed, numbers in enumerate(zip(gap.distance, gap.shift, gap.above, strict=True))
     ]
-    return Table(("rates", "sex", "class_rate", "seed", "distance", "mean_shift", "shift_above_half"), tuple(rows))
+    return finding.Table(
+        ("rates", "sex", "class_rate", "seed", "distance", "mean_shift", "shift_above_half"), tuple(rows)
+    )
 
 
-def _bin_table(first: Result) -> Table:
+def _bin_table(first: finding.Result) -> finding.Table:
     columns = {f"{world}_{sex}": first[f"{world}-{sex}"] for world, sex in product(_WORLDS, _SEXES)}
-    shares = {name: shares_of(scores, _BINS) for name, scores in {"target": first["target"], **columns}.items()}
-    return bin_table(_BINS, shares)
+    shares = {name: finding.shares_of(scores, _BINS) for name, scores in {"target": first["target"], **columns}.items()}
+    return finding.bin_table(_BINS, shares)
 
 
-def _short_table(gaps: _Gaps) -> Table:
+def _short_table(gaps: _Gaps) -> finding.Table:
     rows = []
     for (world, sex), gap in gaps.items():
         means = (gap.distance.mean(), gap.shift.mean(), gap.above.mean())
         rows.append((sex, three_digits(_rate(world, sex))[:2], *map(_signed, means)))
-    return Table(("Sex", "Rate of class 1", "Distance to target", "Shift of the mean", "Shift above .5"), tuple(rows))
+    return finding.Table(
+        ("Sex", "Rate of class 1", "Distance to target", "Shift of the mean", "Shift above .5"), tuple(rows)
+    )
 
 
 def _signed(value: float | np.floating[Any], sign: str = "-") -> str:
@@ -153,32 +144,32 @@ def _range(values: Floats) -> str:
     return text if values.size == 1 else f"{text} ({_signed(values.min())} to {_signed(values.max())})"
 
 
-def _claims(gaps: _Gaps, start: Floats) -> tuple[Claim, ...]:
+def _claims(gaps: _Gaps, start: Floats) -> tuple[finding.Claim, ...]:
     same, changed = _wass1(gaps, "same"), _wass1(gaps, "changed")
     female, before = gaps["changed", "Female"], gaps["same", "Female"]
     male = max(gaps[world, "Male"].distance.max() for world in _WORLDS)
     return (
-        check(
+        finding.check(
             "At the rates of its training rows (.1 of the women, .3 of the men in class 1) the model is fair.",
             f"Wass1 {_range(same)}; logistic regression {_range(start)}",
             f"Decided by Wass1 {three_digits(_FAIR)} or less with every seed.",
             holds=same.max() <= _FAIR,
         ),
-        check(
+        finding.check(
             "When .4 of the women belong to class 1 the same model is unfair.",
             f"Wass1 {_range(changed)}",
             f"Decided by {_FACTOR:g} times the Wass1 before the change, and more than {three_digits(_FAIR)}, with "
             "every seed.",
             holds=(changed >= _FACTOR * same).all() and changed.min() > _FAIR,
         ),
-        check(
+        finding.check(
             "The women's outputs then have too much mass toward class 1.",
             f"mean output {_range(female.shift)} above the target's, share above one half {_range(female.above)} more; "
             f"before, {_range(before.shift)} and {_range(before.above)}",
             "Decided by both signs, and by a shift of the mean larger than before, with every seed.",
             holds=(female.shift > np.abs(before.shift)).all() and (female.above > 0).all(),
         ),
-        check(
+        finding.check(
             "The men's outputs stay at the target.",
             f"distance {three_digits(male)} at most",
             f"Decided by {three_digits(_FAIR)} or less in both worlds with every seed.",
@@ -188,7 +179,7 @@ def _claims(gaps: _Gaps, start: Floats) -> tuple[Claim, ...]:
 
 
 @drawing.default_style()
-def _figure(first: Result) -> Any:
+def _figure(first: finding.Result) -> Any:
     figure, axes = drawing.start_figure(2, 2, (8.4, 5.4), sharex=True, sharey=True)
     for row, world in zip(axes, _WORLDS, strict=True):
         for axis, sex in zip(row, _SEXES, strict=True):
@@ -207,9 +198,9 @@ def _figure(first: Result) -> Any:
 
 def _draw(axis: Any, target: Floats, scores: Floats) -> None:
     fill = {"fill": True, "color": _TARGET_COLOUR, "alpha": 0.38, "linewidth": 0}
-    axis.stairs(shares_of(target, _BINS), _BINS, label="target", **fill)
+    axis.stairs(finding.shares_of(target, _BINS), _BINS, label="target", **fill)
     line = {"color": _OUTPUT_COLOUR, "linewidth": 1.9, "zorder": 4}
-    axis.stairs(shares_of(scores, _BINS), _BINS, label="outputs of the group", **line)
+    axis.stairs(finding.shares_of(scores, _BINS), _BINS, label="outputs of the group", **line)
     distance, shift = wasserstein(scores, target), scores.mean() - target.mean()
     text = f"distance to target {_signed(distance)}\nshift of the mean {_signed(shift, '+')}"
     anchor = {"transform": axis.transAxes, "ha": "right", "va": "top"}
@@ -217,12 +208,12 @@ def _draw(axis: Any, target: Floats, scores: Floats) -> None:
     axis.text(0.98, 0.95, text, fontsize=8.5, color=drawing.THEME.ink, bbox=box, **anchor)
 
 
-def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
+def assemble(results: Mapping[str, finding.Result], *, quick: bool) -> finding.Finding:
     """Draw Figure 3 and check the paper's claims about it."""
-    runs = seeded_results(results, "figure3")
+    runs = finding.seeded_results(results, "figure3")
     gaps = {(world, sex): _Gap.gather(runs, f"{world}-{sex}") for world, sex in product(_WORLDS, _SEXES)}
     start = np.array([float(run["same-start"]) for run in runs])
-    return Finding(
+    return finding.Finding(
         "figure3",
         "Figure 3: the level of unfairness changes",
         "Adult, test rows. Top: outputs of women and men by a model made fair on rows of which .1 of the women and .3 "

@@ -21,20 +21,8 @@ from fairtransport._extras import load_extra
 from fairtransport.linear import Trainer
 from fairtransport.linear.sgd_solver import TrainingProblem
 from fairtransport.paper import _drawing as drawing
+from fairtransport.paper import finding
 from fairtransport.paper._methods import DUALS, Evaluator, averaged_iterates, paper_classifier, three_digits
-from fairtransport.paper.finding import (
-    Claim,
-    Finding,
-    Part,
-    Result,
-    Stop,
-    Table,
-    check,
-    rounded,
-    seeded_parts,
-    spread_of,
-    stack_seeds,
-)
 from fairtransport.paper.splits import Split, adult_by_sex, rows_at_rates
 from fairtransport.report.style.figures import GroupStyle
 
@@ -90,7 +78,7 @@ def _duals(trainer: Trainer) -> Floats:
     return np.array([trainer.duals[woman], trainer.target_duals[woman]]) @ trainer.objective.dual.features(GRID).T
 
 
-def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
+def _adapt(settings: Mapping[str, Any], stop: finding.Stop) -> finding.Result:
     """Train through all segments and measure on test rows."""
     split, parameters = adult_by_sex(), dict(settings)
     method, rates, segment, every = (parameters.pop(key) for key in ("method", "rates", "segment", "every"))
@@ -116,7 +104,7 @@ def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
     return {"update": update, "wass1": wass1, "error": error, "duals": np.array(duals)}
 
 
-def parts(*, quick: bool) -> list[Part]:
+def parts(*, quick: bool) -> list[finding.Part]:
     """Return one training run for each method and seed; fewer and shorter with ``quick``."""
     segment, step, n_seeds = (_QUICK_SEGMENT, _QUICK_STEP, _QUICK_SEEDS) if quick else (SEGMENT, _STEP, _SEEDS)
     cost = 1.5e-4 * segment * (1 + len(_RATES))
@@ -132,7 +120,7 @@ def parts(*, quick: bool) -> list[Part]:
             "parameter_step": step,
             **(_COT if method == "COT" else {}),
         }
-        runs += seeded_parts(f"figure4-{method}", settings, _adapt, n_seeds=n_seeds, cost=cost)
+        runs += finding.seeded_parts(f"figure4-{method}", settings, _adapt, n_seeds=n_seeds, cost=cost)
     return runs
 
 
@@ -153,7 +141,7 @@ class _Runs(NamedTuple):
     needed: Floats
 
     @classmethod
-    def of(cls, results: Result) -> _Runs:
+    def of(cls, results: finding.Result) -> _Runs:
         update, wass1 = results["update"][0], results["wass1"]
         low = wass1 <= LOW
         needed = (update - update[:, :1])[0][np.where(low.any(axis=2), low.argmax(axis=2), low.shape[2] - 1)]
@@ -194,11 +182,11 @@ def _rate_text(rate: float) -> str:
     return f"{rate:.1f}".removeprefix("0")
 
 
-def _run_claims(runs: _AllRuns) -> Iterator[Claim]:
+def _run_claims(runs: _AllRuns) -> Iterator[finding.Claim]:
     """Check the claims about Wass1 along the updates."""
     for method, run in runs.items():
         end, last = run.end[:, SETTLED:], run.wass1[:, SETTLED:, -1]
-        yield check(
+        yield finding.check(
             f"{method} adapts to every new level of unfairness.",
             f"from the third change on, segments end at Wass1 {three_digits(end.mean())} on average and "
             f"{three_digits(end.max())} at most; single last records at {three_digits(last.max())} at most",
@@ -208,7 +196,7 @@ def _run_claims(runs: _AllRuns) -> Iterator[Claim]:
         )
     starts = {method: run.start[:, jumps()] for method, run in runs.items()}
     least = min(start.min() for start in starts.values())
-    yield check(
+    yield finding.check(
         "The change from .1 to .4 makes a fair model unfair.",
         "Wass1 just after it: " + ", ".join(f"{name} {three_digits(start.mean())}" for name, start in starts.items()),
         f"Decided by Wass1 above {three_digits(_JUMP)} each time with every seed; the least is {three_digits(least)}.",
@@ -216,7 +204,7 @@ def _run_claims(runs: _AllRuns) -> Iterator[Claim]:
     )
     cot, dot = (runs[method] for method in METHODS)
     gap = np.abs(cot.wass1.mean(axis=0) - dot.wass1.mean(axis=0))[SETTLED:].mean()
-    yield check(
+    yield finding.check(
         "COT and DOT behave very similarly.",
         f"from the third change on their Wass1 differ by {three_digits(gap)} on average",
         f"Decided by {three_digits(_SIMILAR)} or less.",
@@ -224,7 +212,7 @@ def _run_claims(runs: _AllRuns) -> Iterator[Claim]:
     )
     of_cot, of_dot = (run.jitter[:, SETTLED:].mean() for run in (cot, dot))
     deviations = f"DOT {of_dot:.4f}, COT {of_cot:.4f}".replace("0.", ".")
-    yield check(
+    yield finding.check(
         "DOT is more stable than COT.",
         f"standard deviation of Wass1 over the second half of a segment: {deviations}",
         "Decided by the means over all segments from the third change on; both have the same step and batch size.",
@@ -232,7 +220,7 @@ def _run_claims(runs: _AllRuns) -> Iterator[Claim]:
     )
 
 
-def _progress_claims(runs: _AllRuns) -> Iterator[Claim]:
+def _progress_claims(runs: _AllRuns) -> Iterator[finding.Claim]:
     """Check the claims that compare early segments with later ones at the same rate."""
     first, *later = _segments_at(ORIGINAL)
     lines, holds = [], True
@@ -242,7 +230,7 @@ def _progress_claims(runs: _AllRuns) -> Iterator[Claim]:
         updates = ", ".join(f"{needed[segment]:,.0f}" for segment in (first, *later))
         means = ", ".join(three_digits(mean[segment]) for segment in (first, *later))
         lines.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
-    yield check(
+    yield finding.check(
         "At rate .1 Wass1 is higher early in training than later, and needs more updates to become low.",
         f"until Wass1 is {three_digits(LOW)}, the first time and later: {'; '.join(lines)}",
         "Decided by both figures, the first segment against each later one, for both methods.",
@@ -257,7 +245,7 @@ def _progress_claims(runs: _AllRuns) -> Iterator[Claim]:
         lower += int((ends[:, 1] < ends[:, 0]).sum())
         pairs = zip(map(_rate_text, rates), ends, strict=True)
         lines.append(f"{method} " + ", ".join(f"{r}: {three_digits(a)} to {three_digits(b)}" for r, (a, b) in pairs))
-    yield check(
+    yield finding.check(
         "The minimum of Wass1 decreases with progress.",
         f"the first and the last segment of each rate: {'; '.join(lines)}",
         f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {len(runs) * len(rates)} "
@@ -266,12 +254,12 @@ def _progress_claims(runs: _AllRuns) -> Iterator[Claim]:
     )
 
 
-def _dual_claims(duals: Mapping[str, Floats], change: int) -> Iterator[Claim]:
+def _dual_claims(duals: Mapping[str, Floats], change: int) -> Iterator[finding.Claim]:
     """Check the claims about the duals before and after the change."""
     size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
     gaps = {when: np.abs(pairs[:, 0] - pairs[:, 1]) for when, pairs in duals.items()}
     gap = {when: gaps[when].max(axis=1) for when in duals}
-    yield check(
+    yield finding.check(
         "Just before a change from .1 to .4 the two duals are small and close to each other, soon after it they are "
         "larger.",
         f"at update {change:,}: largest value {size['before'].mean():.2f} before, {size['after'].mean():.2f} after; "
@@ -286,7 +274,7 @@ def _dual_claims(duals: Mapping[str, Floats], change: int) -> Iterator[Claim]:
     )
     outer = np.abs(GRID - 0.5) >= 0.3
     ends, middle = gaps["after"][:, outer].mean(axis=1), gaps["after"][:, ~outer].mean(axis=1)
-    yield check(
+    yield finding.check(
         "After the change the two duals differ mostly at the extremes of [0, 1].",
         f"mean distance of the two {ends.mean():.2f} below .2 and above .8, {middle.mean():.2f} in between",
         "Decided with every seed.",
@@ -294,44 +282,44 @@ def _dual_claims(duals: Mapping[str, Floats], change: int) -> Iterator[Claim]:
     )
 
 
-def _trace_table(runs: _AllRuns) -> Table:
+def _trace_table(runs: _AllRuns) -> finding.Table:
     rows = []
     for (method, run), (segment, rate) in product(runs.items(), enumerate(all_rates())):
         for record, update in enumerate(run.update[segment]):
             wass1, error = run.wass1[:, segment, record], run.error[:, segment, record]
-            rows.append((method, segment, rate, int(update), *spread_of(wass1), *rounded(error.mean())))
+            rows.append((method, segment, rate, int(update), *finding.spread_of(wass1), *finding.rounded(error.mean())))
     head = ("method", "segment", "female_rate", "update", "wass1_mean", "wass1_min", "wass1_max", "error_mean")
-    return Table(head, tuple(rows))
+    return finding.Table(head, tuple(rows))
 
 
-def _segment_table(runs: _AllRuns) -> Table:
+def _segment_table(runs: _AllRuns) -> finding.Table:
     rows = []
     for (method, run), (segment, rate) in product(runs.items(), enumerate(all_rates())):
         means = (kind[:, segment].mean() for kind in (run.start, run.end, run.least, run.jitter, run.needed))
         begin = int(run.update[segment, 0])
-        rows.append((method, segment, rate, begin, *rounded(*means, run.end[:, segment].max())))
+        rows.append((method, segment, rate, begin, *finding.rounded(*means, run.end[:, segment].max())))
     head = ("start", "end", "least", "standard_deviation", "updates_until_low", "end_worst_seed")
-    return Table(("method", "segment", "female_rate", "from_update", *head), tuple(rows))
+    return finding.Table(("method", "segment", "female_rate", "from_update", *head), tuple(rows))
 
 
-def _short_table(runs: _AllRuns) -> Table:
+def _short_table(runs: _AllRuns) -> finding.Table:
     rows = []
     for segment, rate in enumerate(all_rates()):
         means = (kind[:, segment].mean() for method in METHODS for kind in (runs[method].start, runs[method].end))
         begin = f"{int(runs['COT'].update[segment, 0]):,}"
         rows.append((begin, _rate_text(rate), *map(three_digits, means)))
     head = tuple(f"{method}: Wass1 {when}" for method in METHODS for when in ("at the change", "at the end"))
-    return Table(("From update", "Female rate", *head), tuple(rows))
+    return finding.Table(("From update", "Female rate", *head), tuple(rows))
 
 
-def _dual_table(duals: Mapping[str, Floats]) -> Table:
+def _dual_table(duals: Mapping[str, Floats]) -> finding.Table:
     rows = [
-        (when, seed, round(float(point), 3), *rounded(*values))
+        (when, seed, round(float(point), 3), *finding.rounded(*values))
         for when, pairs in duals.items()
         for seed, pair in enumerate(pairs)
         for point, *values in zip(GRID, *pair, strict=True)
     ]
-    return Table(("when", "seed", "score", "dual_of_women", "dual_of_target"), tuple(rows))
+    return finding.Table(("when", "seed", "score", "dual_of_women", "dual_of_target"), tuple(rows))
 
 
 @drawing.default_style()
@@ -386,14 +374,14 @@ def _draw_duals(axis: Any, pairs: Floats) -> None:
     axis.set_xticks((0, 0.5, 1), ("0", ".5", "1"))
 
 
-def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
+def assemble(results: Mapping[str, finding.Result], *, quick: bool) -> finding.Finding:
     """Draw Figure 4 and check the paper's claims about it."""
-    stacked = {method: stack_seeds(results, f"figure4-{method}") for method in METHODS}
+    stacked = {method: finding.stack_seeds(results, f"figure4-{method}") for method in METHODS}
     runs = {method: _Runs.of(run) for method, run in stacked.items()}
     duals = _shown_duals(stacked["COT"]["duals"])
     n_seeds = _QUICK_SEEDS if quick else _SEEDS
     spread = f" Lines are means, bands lowest to highest, over {n_seeds} seeds." if n_seeds > 1 else ""
-    return Finding(
+    return finding.Finding(
         "figure4",
         "Figure 4: continual adjustment",
         "Adult, test rows at the rate that training has. (a) Wass1 to the fixed target (male outputs at theta*) every "

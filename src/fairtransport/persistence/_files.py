@@ -32,6 +32,7 @@ from fairtransport.persistence.recipes._registry import (
     types_by_kind,
     types_by_tag,
 )
+from fairtransport.persistence.recipes._sklearn import name_selected_columns
 from fairtransport.persistence.trees import THRESHOLDS
 from fairtransport.storage import (
     MAX_BYTES,
@@ -137,6 +138,8 @@ class Writer:
                 "upgrade fairtransport."
             )
         both = {**params, **attributes}
+        if "estimator" in params and "estimator_" in attributes:
+            both["estimator"] = name_selected_columns(both["estimator"], both["estimator_"])
         summaries = {} if recipe.summarize is None else recipe.summarize(value, self.people)
         for name, (summary, change) in summaries.items():
             is_summary = kept["people"] >= self.people and both[name] is kept["values"].get(name)  # from a file

@@ -2,7 +2,7 @@ r"""Summaries of scores by points that each represent several people.
 
 The map of a repair has a knot at every distinct training score, and a target consists of scores. A file stores neither,
 but points that each represent at least ``people`` rows. A score that so many rows share is stored as it is. Between
-such scores, neighbouring ones are replaced by their mean, and their images likewise; fewer than ``people`` rows between
+such scores, neighbouring ones and their images are replaced by their means; fewer than ``people`` rows between
 two shared scores get no point. Beyond the first and the last point, the line through the next two is extended by half
 of their distance, so that the extreme scores of a group are not all mapped to one score.
 

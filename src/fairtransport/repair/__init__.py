@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairtransport.repair._table_repair import TableRepair
     from fairtransport.repair.blind import BlindRepair, BlindRepairClassifier, BlindRepairRegressor
+    from fairtransport.repair.file_repair import FileRepair, repair_file
     from fairtransport.repair.online import OnlineRepairState
     from fairtransport.repair.quantile import QuantileRepair
     from fairtransport.repair.quantile_models import QuantileRepairClassifier, QuantileRepairRegressor
@@ -17,17 +18,20 @@ __all__ = [
     "BlindRepair",
     "BlindRepairClassifier",
     "BlindRepairRegressor",
+    "FileRepair",
     "OnlineRepairState",
     "OnlineSettings",
     "QuantileRepair",
     "QuantileRepairClassifier",
     "QuantileRepairRegressor",
     "TableRepair",
+    "repair_file",
 ]
 
 _NAMES = {
     "repair._table_repair": ("TableRepair",),
     "repair.blind": ("BlindRepair", "BlindRepairClassifier", "BlindRepairRegressor"),
+    "repair.file_repair": ("FileRepair", "repair_file"),
     "repair.online": ("OnlineRepairState",),
     "repair.quantile": ("QuantileRepair",),
     "repair.quantile_models": ("QuantileRepairClassifier", "QuantileRepairRegressor"),

@@ -17,13 +17,14 @@ from sklearn.base import clone
 
 from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._labels import positive_label
+from fairtransport.criteria.criterion import needs_labels
 from fairtransport.groups import Groups, make_groups
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.repair.randomized_maps import SPLIT_MIX, mixed_bits
 from fairtransport.repair.stratum_maps import CountedCells, cells_of
-from fairtransport.tables import Columns, FileTable, TableCounts
-from fairtransport.tables.files.writers import table_writer
+from fairtransport.tables import Columns, FileTable, TableCounts, count_table, open_files
+from fairtransport.tables.files import check_open, table_writer
 
 # What a repair does to rows that it was not fitted to, estimated from histograms of folds.
 
@@ -109,11 +110,12 @@ class FileRepair:
 
 def repair_file(
     repair: QuantileRepair,
-    table: FileTable,
+    table: FileTable | str | os.PathLike[str],
     columns: Columns,
     path: str | os.PathLike[str],
     *,
     output: str,
+    range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     as_text: bool = False,
     guess: bool = False,
     pos_label: Any = None,
@@ -122,18 +124,64 @@ def repair_file(
 ) -> FileRepair:
     """Write a table with the repaired scores in one more column; rows keep their order.
 
+    Parameters
+    ----------
+    repair : QuantileRepair
+        One that is not fitted is fitted to the counts of the table first.
+    table : FileTable or path
+        Open files, as from `fairtransport.tables.open_files`, or a path; they may be larger than memory.
+    columns : Columns
+        Scores, sensitive features, labels and strata.
+    path : path
+        The file to write, its format by its extension; it appears when all rows are written.
+    output : str
+        Name of the new column.
+    range : pair of float, optional
+        Lowest and highest score that there may be, for a repair that is not fitted; [0, 1] when omitted.
+    as_text, guess : bool, default=False
+        Read groups as text; infer which columns of a CSV file are numbers.
+    pos_label : label, optional
+        The positive one, as ``table.read_label`` reads it; of a path also as the text that the file has.
+    cross_fit : bool, default=False
+        Also repair each of several parts of the rows by maps of the others.
+    on_progress : callable, optional
+        Called with the share of the files that has been read.
+
+    Returns
+    -------
+    FileRepair
+        Counts of rows, and histograms of scores before and after.
+
     Notes
     -----
     The maps are those of `TableRepair.transform`, which joins on the engine that holds the table. A join does not keep
     the order of rows; here each batch is repaired in memory, by the compiled loop of `QuantileRepair.transform`. The
     draw of a row in a randomised repair depends on its number in the table, so that two runs agree.
     """
+    if not isinstance(repair, QuantileRepair):
+        raise TypeError(f"repair must be a QuantileRepair; got {type(repair).__name__}.")
+    if isinstance(table, str | os.PathLike):
+        options: Any = {"as_text": as_text, "guess": guess, "cross_fit": cross_fit, "on_progress": on_progress}
+        with open_files(table) as file:
+            positive = None if pos_label is None else file.read_label(columns, str(pos_label))
+            options |= {"output": output, "range": range, "pos_label": positive}
+            return repair_file(repair, file, columns, path, **options)
+    check_open(table)
+    table.check_output(path)
     table.check_new(output)
     arrow: Any = import_module("pyarrow")
+    if not hasattr(repair, "maps_"):
+        labelled = {"pos_label": pos_label} if needs_labels(repair.criterion) else {}
+        counted = Columns(
+            columns.score, (*columns.strata, *columns.sensitive_features), columns.label if labelled else None
+        )
+        fitted = table.run(count_table, counted, range=range, groups=repair.groups, as_text=as_text, **labelled)
+        repair.fit_counts(fitted, strata=columns.strata)
     batches = table.batches(columns, as_text=as_text, guess=guess)
     schema = batches.schema.append(arrow.field(output, arrow.float64()))
     repairer = _BatchRepairer(repair)
     keys = [*columns.strata, *columns.sensitive_features]
+    repairer.check_keys(len(keys))
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
     sums = _HistogramSums(repairer.grid, repairer.cells, columns, _n_folds(len(repairer.cells)) if cross_fit else 1)
     with table_writer(path, schema) as write:
@@ -169,6 +217,13 @@ class _BatchRepairer:
         indices = {label: index for index, label in enumerate(labels)}
         table = [indices.get(label, _UNKNOWN) for label in product(*self._values)]
         self._table = np.array(table, dtype=np.int64).reshape([len(values) for values in self._values])
+
+    def check_keys(self, n_keys: int) -> None:
+        """Raise unless there are as many columns of strata and groups as in training."""
+        if n_keys != len(self._values):
+            raise ValueError(
+                f"The repair was fitted to {len(self._values)} columns of strata and groups, and {n_keys} are named."
+            )
 
     def codes(self, columns: list[Any]) -> Ints:
         """Return the index of the group of each row, or a code for unknown or missing groups."""

@@ -22,19 +22,7 @@ from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import as_criterion, criterion_name
 from fairtransport.groups import GroupPolicy, Groups, check_policy
 from fairtransport.histograms import Grid
-from fairtransport.repair.group_checks import (
-    TrainingLabels,
-    check_compared_counts,
-    check_histograms,
-    check_seed,
-    check_stream_criterion,
-    groups_to_repair,
-    require_groups,
-    strata_to_repair,
-    stratum_codes,
-    training_labels,
-    with_dropped_labels,
-)
+from fairtransport.repair import group_checks as checks
 from fairtransport.repair.group_maps import (
     LEARNED,
     UNIT,
@@ -333,12 +321,12 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             if self.randomize:
                 raise ValueError("randomize=True does not take strata; leave one of them out.")
             cells = CountedCells.split(histograms, strata)
-            check_compared_counts(cells.within, criterion_name(self.criterion), "stratum")
+            checks.check_compared_counts(cells.within, criterion_name(self.criterion), "stratum")
             histograms = cells.groups
             parts = [CountedRows(part) for part in cells.within]
             within = StratumMaps.from_rows(parts, options.on(histograms.grid), strata=cells.strata)
-        check_histograms(histograms)
-        check_compared_counts([histograms], criterion_name(self.criterion))
+        checks.check_histograms(histograms)
+        checks.check_compared_counts([histograms], criterion_name(self.criterion))
         maps = GroupMaps.from_histograms(histograms, options)
         self._set_maps(maps, within, grid=histograms.grid, set_aside=counts.set_aside)
         self._warn_of_small_groups()
@@ -381,7 +369,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         stream begins with ``partial_fit``: maps that ``fit`` computed do not tell which rows had which label.
         """
         self.check_parameters()
-        check_stream_criterion(
+        checks.check_stream_criterion(
             criterion_name(self.criterion), y, randomize=self.randomize, strata=hasattr(self, "stratum_maps_")
         )
         if hasattr(self, "maps_"):
@@ -390,7 +378,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             return self.resume(state.update(scores, y, **options))
         values = check_in_range(scores, self.range)
         weights = check_weights(sample_weight, size=values.size)
-        groups = groups_to_repair(sensitive_features, n_rows=values.size, groups=self.groups, weights=weights)
+        groups = checks.groups_to_repair(sensitive_features, n_rows=values.size, groups=self.groups, weights=weights)
         options = self._online_options()
         return self.resume(
             OnlineRepairState.from_first_batch(values, y, groups=groups, sample_weight=weights, **options)
@@ -479,12 +467,12 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             values = check_vector(scores, name="scores")
         else:
             values = check_in_range(scores, self.range) if self.grid_ is None else self.grid_.check(scores)
-        require_groups(sensitive_features)
+        checks.require_groups(sensitive_features)
         if isinstance(sensitive_features, Groups):
-            sensitive_features = with_dropped_labels(sensitive_features)
+            sensitive_features = checks.with_dropped_labels(sensitive_features)
         groups = self.groups_.encode(sensitive_features, unknown_group=unknown_group, sizes=self.group_sizes_)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
-        strata_codes = stratum_codes(self.strata_, strata, values.size)
+        strata_codes = checks.stratum_codes(self.strata_, strata, values.size)
         codes = groups.memberships[0]
         known, pooled = (np.flatnonzero(rows) for rows in (codes < len(groups), codes == len(groups)))
         if not pooled.size:
@@ -618,7 +606,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         """Raise for parameters that are not allowed; ``target`` is checked with the groups."""
         check_real(self.amount, name="amount", most=1.0)
         self._map_options().check()
-        check_seed(self.random_state)
+        checks.check_seed(self.random_state)
         half_life_of(self.online, default=HALF_LIFE)
 
     def _map_options(self) -> MapOptions:
@@ -635,12 +623,12 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
     def read_rows(
         self, y: Any, sensitive_features: Any, strata: Any, weights: Floats | None, *, n_rows: int
-    ) -> tuple[Groups, TrainingLabels | None, Strata | None]:
+    ) -> tuple[Groups, checks.TrainingLabels | None, Strata | None]:
         """Return the groups, labels and strata of all rows; raise where nothing can be compared."""
         criterion = criterion_name(self.criterion)
-        groups = groups_to_repair(sensitive_features, n_rows=n_rows, groups=self.groups, weights=weights)
-        labels = training_labels(y, groups, criterion, weights)
-        cells = strata_to_repair(strata, groups, criterion, labels, weights, randomize=self.randomize)
+        groups = checks.groups_to_repair(sensitive_features, n_rows=n_rows, groups=self.groups, weights=weights)
+        labels = checks.training_labels(y, groups, criterion, weights)
+        cells = checks.strata_to_repair(strata, groups, criterion, labels, weights, randomize=self.randomize)
         return groups, labels, cells
 
     def _warn_of_small_groups(self) -> None:

@@ -20,6 +20,7 @@ from fairtransport._sklearn import (
     as_features,
     content_keys,
     deal_rows,
+    few_threads,
     group_cells,
     last_step,
     model_scores,
@@ -531,7 +532,7 @@ def _fit_and_score(
     model, X = clone(estimator), as_features(X)
     remedy = ". Fit it first, and pass it fitted: then the weights are used for the repair only."
     options = weight_options(model, weights, remedy)
-    with config_context(enable_metadata_routing=False):  # weights are passed by step name
+    with few_threads(X), config_context(enable_metadata_routing=False):  # weights are passed by step name
         model.fit(X, y, **options)
         scores = model_scores(model, X)
         if automatic:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fairtransport.report.displays._method_panels import distribution_figure
     from fairtransport.report.displays._transport import AdjustmentDisplay, DualDisplay, TransportMapDisplay
     from fairtransport.report.pages.methods import COMPARISON_FILES, verdict, write_comparison
+    from fairtransport.report.style.web_pages import base_style, template_environment
 
 __all__ = [
     "COMPARISON_FILES",
@@ -43,7 +44,9 @@ __all__ = [
     "SeparationDisplay",
     "TransportMapDisplay",
     "WhatIf",
+    "base_style",
     "distribution_figure",
+    "template_environment",
     "verdict",
     "write_comparison",
 ]
@@ -58,6 +61,7 @@ _NAMES = {
     "displays._method_panels": ("distribution_figure",),
     "displays._transport": ("AdjustmentDisplay", "DualDisplay", "TransportMapDisplay"),
     "pages.methods": ("COMPARISON_FILES", "verdict", "write_comparison"),
+    "style.web_pages": ("base_style", "template_environment"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -118,11 +118,13 @@ def _repaired_scores(
     if np.count_nonzero(histograms.everyone) < 2:
         return None
     unit = replace(histograms, grid=Grid(n_bins=histograms.grid.n_bins))
-    maps = GroupMaps.from_histograms(unit, options).maps
-    images = []
-    for transport_map, masses, indices in zip(maps, histograms.by_group, occupied, strict=True):
+    filled = np.flatnonzero(histograms.weights > 0)  # the others are withheld
+    maps = GroupMaps.from_histograms(unit.only(filled), options).maps
+    images = [np.empty(0)] * len(occupied)
+    for group, transport_map in zip(filled.tolist(), maps, strict=True):
+        masses, indices = histograms.by_group[group], occupied[group]
         total = np.add.reduceat(masses * transport_map(unit.grid.nodes), starts)[indices]
-        images.append((total / np.add.reduceat(masses, starts)[indices]).clip(0.0, 1.0).round(_IMAGE_DIGITS))
+        images[group] = (total / np.add.reduceat(masses, starts)[indices]).clip(0.0, 1.0).round(_IMAGE_DIGITS)
     return images
 
 
@@ -226,15 +228,15 @@ class WhatIf:
         asked = {} if part else {at.threshold: number for number, at in enumerate(self.audit.thresholds)}
         figures = self._counted(tables, cut) if threshold not in asked else self._audited(asked[threshold])
         rates, confidence = figures["rates"], self.audit.settings.confidence
-        indices = range(len(tables)) if chosen is None else chosen
+        shown = [index for index, group in enumerate(self.audit.groups) if not group.withheld] or [*range(len(tables))]
+        indices = shown if chosen is None else chosen
         judged = [index for index in indices if self.audit.groups[index].judged]
-        judged = judged if len(judged) >= 2 else list(indices)
+        judged = judged if len(judged) >= 2 else [index for index in indices if index in shown]
         lowest, highest = (pick(judged, key=lambda index: rates[index].value) for pick in (min, max))
         high_is_favourable = self.audit.settings.favourable == "high"
         worse, better = (lowest, highest) if high_is_favourable else (highest, lowest)
-        if threshold in asked and len(indices) == len(tables):
-            of_favourable = self.audit.thresholds[asked[threshold]].ratio
-        else:
+        of_favourable = self.audit.thresholds[asked[threshold]].ratio if threshold in asked else None
+        if of_favourable is None or len(indices) < len(shown) or np.isnan(of_favourable.value):
             level = extremes_confidence([rates[index] for index in judged], confidence)
             groups = self.audit.groups
             extremes = [wilson(rates[at].value, groups[at].effective_rows, level) for at in (worse, better)]
@@ -248,7 +250,7 @@ class WhatIf:
             worse_off=worse,
             better_off=better,
             disparity=self.disparity(part, chosen=judged)
-            if part or len(indices) < len(tables)
+            if part or len(indices) < len(shown)
             else self.audit.mean_readings[self.audit.settings.pairs_metric].value,
             **figures,
         )

@@ -9,6 +9,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import thread as thread_pool
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -36,6 +37,7 @@ from fairtransport._sklearn import (
     score_with_groups,
 )
 from fairtransport._validation import check_flag, check_length, check_real, check_weights
+from fairtransport._warnings import warn_caller
 from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import (
     compares_each_other,
@@ -609,4 +611,7 @@ def _issue_again(caught: Sequence[warnings.WarningMessage]) -> None:
         if len(same) > 1:
             with contextlib.suppress(TypeError):  # a category that takes further arguments
                 message = category(f"{message} (One of {len(same)} such warnings.)")
-        warnings.warn_explicit(message, category, filename, line)
+        if filename == thread_pool.__file__:  # of this package, at the end of a thread's frames
+            warn_caller(message, category)
+        else:
+            warnings.warn_explicit(message, category, filename, line)

@@ -387,7 +387,7 @@ class Frontier:
     def _with_errors(self, metric: str) -> list[str]:
         spread = self.standard_error(metric)
         texts = [
-            _show(value) if np.isnan(error) else f"{_show(value)} ±{_show(error)}"
+            _show(value) if np.isnan(error) else f"{_show(value)} ±{_show(error, like=value)}"
             for value, error in zip(self.mean(metric), spread, strict=True)
         ]
         return [f"{text:<12}" for text in texts]
@@ -463,6 +463,7 @@ class Frontiers(Mapping[str, Frontier]):
         return "\n\n".join(f"{name}\n{curve}" for name, curve in self.items())
 
 
-def _show(value: float) -> str:
-    """Return a number with three decimals, or with three digits where that shows none or too many of them."""
-    return f"{value:.3f}" if value == 0.0 or 5e-4 <= abs(value) < 1e3 else f"{value:.3g}"
+def _show(value: float, *, like: float | None = None) -> str:
+    """Return a number with three decimals, or with three digits where that shows none or too many of ``like``."""
+    like = value if like is None else like
+    return f"{value:.3f}" if like == 0.0 or 5e-4 <= abs(like) < 1e3 else f"{value:.3g}"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport._arrays import Floats, Ints
+from fairtransport.groups import MIN_SHOWN_ROWS
 from fairtransport.tabular.rows import REPLACED, ReasonKind
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ LATENCY_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0
 STATUSES = (200, 400, 408, 413, 415, 422, 500, 503, 504, 0)
 #: Kinds of reasons for which a row has no score.
 REASONS = tuple(kind for kind in ReasonKind if kind != ReasonKind.NO_LABEL)
-#: Rows of a group that are added to its figures at a time: what one row adds would be its score.
-MIN_NEW_ROWS = 5
 #: Bins of the histograms of scores in [0, 1].
 SCORE_BINS = 50
 
@@ -113,7 +112,7 @@ class ScoreCounts:
             added[:, -1] += np.bincount(column[inside], weights=scores[inside], minlength=n_groups)
         with self._mutex:
             self._withheld += added
-            shown = self._withheld[:, :-1].sum(axis=1) >= MIN_NEW_ROWS
+            shown = self._withheld[:, :-1].sum(axis=1) >= MIN_SHOWN_ROWS
             self._own[shown] += self._withheld[shown]
             self._withheld[shown] = 0.0
 

@@ -44,17 +44,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairtransport import storage
 from fairtransport._warnings import warn_caller
-from fairtransport.storage import (
-    Container,
-    ModelFileError,
-    pack_container,
-    read_container,
-    remove_leftovers,
-    sync_folder,
-    unpack_container,
-    write_atomically,
-)
 from fairtransport.storage.schema import from_json
 from fairtransport.stream._line_file import LineFile, StoreError, StoreWarning
 
@@ -144,7 +135,7 @@ def _checked_entry(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         entry = from_json(text, name="journal")
-    except ModelFileError:  # a checksum protects against accidents, not against manipulation
+    except storage.ModelFileError:  # a checksum protects against accidents, not against manipulation
         return None
     return entry if isinstance(entry, dict) else None
 
@@ -168,10 +159,10 @@ class Store:
             raise StoreError("The store is a file; it must be a folder. Choose another path.")
         if not self.folder.exists():
             self.folder.mkdir(exist_ok=True)
-            sync_folder(self.folder.parent)
+            storage.sync_folder(self.folder.parent)
         self.journal = Journal(self.folder / "journal.jsonl")
         try:
-            write_atomically(self.folder / _WRITER, secrets.token_hex(16).encode())
+            storage.write_atomically(self.folder / _WRITER, secrets.token_hex(16).encode())
             self._writer = os.open(self.folder / _WRITER, os.O_RDONLY)
         except BaseException:
             self.journal.close()
@@ -196,16 +187,16 @@ class Store:
                 "The store contains a stream already. Resume it (--resume, or ContinualAdjuster.resume), or choose an "
                 "empty folder."
             )
-        write_atomically(self.folder / _MODEL, model)
+        storage.write_atomically(self.folder / _MODEL, model)
 
     def model(self) -> bytes:
         """Return the checked content of the file of the model at the start of the stream."""
         try:
             content = (self.folder / _MODEL).read_bytes()
-            unpack_container(content, kind="model")
+            storage.unpack_container(content, kind="model")
         except FileNotFoundError:
             raise StoreError("The folder is not a store: it has no model.ft. Check the path.") from None
-        except ModelFileError as error:
+        except storage.ModelFileError as error:
             raise StoreError(
                 f"The store's model.ft cannot be used. {error} Replace it by a copy of the model file that the stream "
                 "was started with."
@@ -226,9 +217,9 @@ class Store:
         self.check_writer()
         self.journal.sync()
         path = self._path(version)
-        content = pack_container(_KIND, {**schema, "journal": self.journal.length}, arrays, reveals=_REVEALS)
-        remove_leftovers(path, older_than=0.0)
-        write_atomically(path, content)
+        content = storage.pack_container(_KIND, {**schema, "journal": self.journal.length}, arrays, reveals=_REVEALS)
+        storage.remove_leftovers(path, older_than=0.0)
+        storage.write_atomically(path, content)
         self.prune()
 
     def prune(self) -> None:
@@ -236,19 +227,19 @@ class Store:
         for old in self.versions()[: -self.keep]:
             self._path(old).unlink(missing_ok=True)
 
-    def read(self, version: int) -> Container:
+    def read(self, version: int) -> storage.Container:
         try:
-            checkpoint = read_container(self._path(version), kind=_KIND)
+            checkpoint = storage.read_container(self._path(version), kind=_KIND)
             if checkpoint.schema["version"] != version:
-                raise ModelFileError("The checkpoint has the name of another version.")
+                raise storage.ModelFileError("The checkpoint has the name of another version.")
         except FileNotFoundError:
             kept = ", ".join(map(str, self.versions())) or "none"
             raise StoreError(f"There is no version {version}. Available: {kept}.") from None
         except KeyError:
-            raise ModelFileError("The checkpoint has no version number; do not trust it.") from None
+            raise storage.ModelFileError("The checkpoint has no version number; do not trust it.") from None
         return checkpoint
 
-    def newest(self) -> Container:
+    def newest(self) -> storage.Container:
         """Return the newest intact checkpoint, and continue the journal from it.
 
         Damaged checkpoints are renamed to ``*.damaged``, with a warning.
@@ -260,7 +251,7 @@ class Store:
             try:
                 checkpoint = self.read(version)
                 break
-            except (ModelFileError, OSError):
+            except (storage.ModelFileError, OSError):
                 damaged.append(version)
         if checkpoint is None:
             raise StoreError(
@@ -328,7 +319,7 @@ class Store:
 
 def digest_of(model: bytes) -> str:
     """Return a digest of a model file that does not depend on the versions of libraries that wrote it."""
-    container = unpack_container(model, kind="model")
+    container = storage.unpack_container(model, kind="model")
     digest = hashlib.sha256(json.dumps(container.schema, sort_keys=True).encode())
     for name in sorted(container.arrays):
         array = container.arrays[name]

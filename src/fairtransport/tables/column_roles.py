@@ -6,7 +6,7 @@ Error messages contain names of columns and counts, never a value.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -108,15 +108,20 @@ def open_table(frame: Any) -> NumberedTable:
 
 def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> None:
     """Raise when a column is missing or its type does not fit its role."""
-    for name in columns:
-        if name not in schema:
-            raise ValueError(f"The table has no column {name!r}; {suggest_names(name, list(schema))}")
+    check_names(columns, schema)
     for name in filter(None, (columns.score, columns.weight)):
         check_numbers(schema, name)
     for name in filter(None, (*columns.sensitive_features, *columns.strata, columns.label)):
         if schema[name].is_nested():
             kind = type(schema[name]).__name__
             raise TypeError(f"Column {name!r} contains {kind}: lists and structs cannot be compared as groups.")
+
+
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise when a column is missing."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"The table has no column {name!r}; {suggest_names(name, list(known))}")
 
 
 def check_numbers(schema: Mapping[str, nw.dtypes.DType], name: str) -> None:
@@ -136,12 +141,18 @@ def free_name(name: str, others: Collection[str]) -> str:
     return name
 
 
-def suggest_names(name: str, known: list[str]) -> str:
-    """Return a hint for a missing column: names that are similar, or else all names."""
+def close_names(name: str, known: Iterable[str]) -> str:
+    """Return a hint with names that are similar; empty where there are none."""
     folded = {str(column).casefold(): column for column in known}  # names of pandas columns may be numbers
     close = difflib.get_close_matches(name.casefold(), folded, n=3)
+    return f"close to it: {', '.join(repr(folded[match]) for match in close)}." if close else ""
+
+
+def suggest_names(name: str, known: list[str]) -> str:
+    """Return a hint for a missing column: names that are similar, or else all names."""
+    close = close_names(name, known)
     if close:
-        return f"close to it: {', '.join(repr(folded[match]) for match in close)}."
+        return close
     more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
     return f"it has {', '.join(map(repr, known[:_MOST_NAMED]))}{more}." if known else "it has no columns."
 

@@ -53,8 +53,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     -----
     **Columns** are found by name, in any order; further columns are ignored, and a missing column raises. The kind of a
     column follows from its type or, for text, from its values: numbers where at least 95% of the values are numbers and
-    none has leading zeros; dates likewise; categories otherwise. Text is stripped, and ``?``, ``NA``, ``null``,
-    ``None``, ``-`` and similar texts are missing values.
+    none has leading zeros; dates where 95% of the values are dates; categories otherwise. Text is stripped, and ``?``,
+    ``NA``, ``null``, ``None``, ``-`` and similar texts are missing values.
 
     **Numbers** are standardised. A missing number is replaced by the mean and marked in an indicator column where at
     least ``min_frequency`` training rows had missing values. **Dates** become days, month, weekday and hour, as far as

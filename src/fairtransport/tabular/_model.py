@@ -24,6 +24,7 @@ from fairtransport.criteria.criterion import criterion_of
 from fairtransport.groups import GroupPolicy, Groups, check_policy, missing_values_error
 from fairtransport.selection import Frontiers, frontier
 from fairtransport.strata import Strata
+from fairtransport.tables.column_roles import close_names
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._row_scorer import RowScorer
 from fairtransport.tabular.column_plans import ColumnPlan, encode_text, parse_numbers, read_table
@@ -72,7 +73,7 @@ def _predicts_numbers(block: Any, labels: Floats) -> bool:
     numbers = labels - labels.mean()
     sizes, sums = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ numbers).ravel()
     squares = np.asarray(block.T @ numbers**2).ravel()
-    several = sizes > 1  # the only row of a category is predicted by nobody
+    several = sizes > 1  # the only row of a category cannot be predicted from others
     means = sums[several] / sizes[several]
     within = squares[several] - sizes[several] * means**2
     errors = (within * (sizes[several] / (sizes[several] - 1)) ** 2).sum()
@@ -147,7 +148,8 @@ def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901
         names = [model.label] if role == "label" else getattr(model, role)
         absent = [name for name in names if name not in columns]
         if absent:
-            raise ValueError(f"The table has no {say_columns(absent)} ({role}).")
+            close = close_names(absent[0], columns)
+            raise ValueError(f"The table has no {say_columns(absent)} ({role}){f'; {close}' if close else '.'}")
 
 
 _FOLDS = 3  # of the cross-validation that chooses a weight or an amount
@@ -294,10 +296,10 @@ class TableModel(BaseEstimator):
         Parameters
         ----------
         table : path, list of paths, or table
-            As in `TransportClassifier.fit_table`: tables in memory and small files are fitted as ``fit`` does. Rows of
-            the others stay where they are; the estimator must be a `TransportClassifier` or `TransportRegressor`, of
-            which ``max_disparity`` is a limit for training rows, or a `BlindRepairClassifier` or `BlindRepairRegressor`
-            of a linear model of scikit-learn.
+            As in `TransportClassifier.fit_table`: tables in memory and those of up to 50 million values are fitted as
+            ``fit`` does. Rows of the others stay where they are; the estimator must be a `TransportClassifier` or
+            `TransportRegressor`, of which ``max_disparity`` is a limit for training rows, or a `BlindRepairClassifier`
+            or `BlindRepairRegressor` of a linear model of scikit-learn.
         checkpoint : path, optional
             As there.
         """
@@ -375,7 +377,7 @@ class TableModel(BaseEstimator):
 
     @property
     def policy(self) -> GroupPolicy:
-        """How sensitive columns become groups."""
+        """Rules by which sensitive columns become groups."""
         return policy_of(self._first) if self.groups is None else self.groups
 
     @property

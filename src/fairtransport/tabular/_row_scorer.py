@@ -271,8 +271,8 @@ class RowScorer:
             if kind != UNREADABLE or name in encoder.unreadable_:  # in training such cells were missing
                 set_aside.note(read[rows], kind, name)
             else:
-                is_date = any(plan.kind == "date" for plan in encoder.plans_ if plan.name == name)
-                set_aside.add(read[rows], unreadable_cell(name, "date" if is_date else "number"))
+                dates = (plan.pattern for plan in encoder.plans_ if plan.name == name and plan.kind == "date")
+                set_aside.add(read[rows], unreadable_cell(name, next(dates, None)))
         kept = set_aside.kept
         return X if kept.size == read.size else take_rows(X, np.searchsorted(read, kept)), kept
 

@@ -352,7 +352,7 @@ def _are_distinct_integers(present: Floats) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ColumnTally:
-    """What is known of a raw column: of all its rows, or of a part of a table, to be merged with those of others."""
+    """Summary of a raw column, or of its rows in a part of a table; summaries of parts can be merged."""
 
     name: str
     n_rows: int
@@ -448,6 +448,10 @@ class ColumnTally:
     def _words_plan(self, rules: ColumnRules) -> ColumnPlan:
         counts, n_distinct = self.counts, len(self.counts) + self.rare[0]
         if self.n_present >= _MIN_ROWS_OF_IDENTIFIER and n_distinct > self.n_present / 2:
+            read, sample = number_parser(","), [*itertools.islice(counts, 1000)]
+            n_read, has_comma = sum(read(word) is not None for word in sample), any("," in word for word in sample)
+            if rules.decimal == "." and has_comma and n_read >= _MIN_SHARE * len(sample):
+                raise LeftOut("its texts are numbers with a decimal comma, which is not the decimal separator set")
             raise LeftOut("almost every row has a text of its own")
         frequent = sorted(
             (word for word in counts if counts[word] >= rules.min_frequency), key=lambda w: (-counts[w], w)
@@ -463,7 +467,7 @@ class ColumnTally:
 
 
 def _unread(n_cells: int) -> Reading:
-    """Return the reading of cells none of which can be read."""
+    """Return the reading of cells that cannot be read."""
     return Reading(n_cells, 0, np.zeros(0), np.zeros(0), 0.0, 0.0, is_numbering=True)
 
 

@@ -26,6 +26,7 @@ from fairtransport.metrics import (
     separation_disparity,
 )
 from fairtransport.strata import make_strata
+from fairtransport.tables.column_roles import check_names
 from fairtransport.tabular._model import TableModel
 from fairtransport.tabular.column_plans import encode_text, read_table
 
@@ -47,13 +48,33 @@ class HeldOut:
 
 
 def split_table(
-    table: Any, share: float, *, label: str | None, sensitive_features: Sequence[str], random_state: int = 0
+    table: Any, share: float, *, label: str | None, sensitive_features: str | Sequence[str], random_state: int = 0
 ) -> tuple[Any, Any]:
-    """Split a table into training and held-out rows, stratified by group and, for two classes, by label."""
+    """Split a table into training and held-out rows, stratified by group and, for two classes, by label.
+
+    Parameters
+    ----------
+    table : table
+        Raw rows, of pandas, polars or pyarrow.
+    share : float
+        Share of the rows that is held out, at most 0.9; each group keeps a row for training.
+    label : str or None
+        Column of two labels; None where labels are numbers.
+    sensitive_features : str or sequence of str
+        Columns of the groups.
+    random_state : int, default=0
+
+    Returns
+    -------
+    train, held_out : table
+        Of the same library, rows in their order.
+    """
     check_real(share, name="share", strict=True, most=0.9)
     columns = read_table(table)
-    by = [*([] if label is None else [label]), *sensitive_features]
-    cells: Ints = np.zeros(len(columns[by[0]]), dtype=np.int64)
+    groups = [sensitive_features] if isinstance(sensitive_features, str) else sensitive_features
+    by = [*([] if label is None else [label]), *groups]
+    check_names(by, columns)
+    cells: Ints = np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
     for name in by:
         words, codes = encode_text(columns[name], name)
         cells = np.unique(cells * (len(words) + 1) + codes + 1, return_inverse=True)[1].astype(np.int64)
@@ -109,9 +130,25 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
 class HeldOutRows:
     """Groups, labels and strata of held-out rows, by which scores are measured.
 
-    Groups of fewer than ``min_size`` rows are left out where two are larger. The disparities are
-    ``pairwise_disparity``, ``rank_disparity`` and that of the criterion, unless it is demographic parity without
-    strata; with ``in_units``, distances are in units of the scores, which are not compared with labels.
+    The disparities are ``pairwise_disparity``, ``rank_disparity`` and that of the criterion, unless it is demographic
+    parity without strata.
+
+    Parameters
+    ----------
+    groups : Groups
+        As returned by `make_groups`.
+    labels : array of int or float, optional
+        0 and 1, or numbers.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
+    strata : mapping of str to array, optional
+        Columns within whose values groups are compared.
+    regression : bool, default=False
+        Labels are numbers.
+    in_units : bool, default=False
+        Distances are in units of the scores, which are not compared with labels.
+    stratum_weight : {"equal", "share"}, optional
+    min_size : int, default=30
+        Groups of fewer rows are left out where two are larger.
     """
 
     groups: Groups
@@ -195,7 +232,7 @@ class HeldOutRows:
         if "error" in everyone:
             explained, bounds = (r2_score, (-np.inf, np.inf)) if self.regression else (d2_log_loss_score, _INSIDE)
             after, before = (explained(self.labels, np.clip(one, *bounds)) for one in (scores, plain))
-            kept = float(after / before) if before > 0 else None
+            kept = max(float(after / before), 0.0) if before > 0 else None
         disparities = self.disparities(scores)
         shown = {"disparity": [*disparities.values()][-1], "rank_disparity": disparities["rank_disparity"]}
         groups = [self._rates(scores, self.groups.codes == code) for code in range(len(self.groups))]

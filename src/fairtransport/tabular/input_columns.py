@@ -209,7 +209,7 @@ class FeatureReader:
     def numbers(self, cells: Any, name: str, set_aside: SetAside) -> Floats:
         """Return a column as numbers; rows with something else are set aside."""
         values, unreadable = parse_numbers(cells, name, self.decimal)
-        set_aside.add(unreadable, unreadable_cell(name, "number"))
+        set_aside.add(unreadable, unreadable_cell(name))
         return values
 
     def features(self, values: dict[str, NDArray[Any]], rows: Ints) -> Any:

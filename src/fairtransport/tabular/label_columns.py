@@ -38,8 +38,18 @@ def read_numbers(column: Any, name: str, decimal: str) -> tuple[Floats, Bools]:
     return np.where(known, values, 0.0), known
 
 
-def infer_task(column: Any, name: str, decimal: str) -> str:
-    """Return whether a column of labels is for classification or for regression."""
+def infer_task(column: Any, name: str = "y", decimal: str = ".") -> str:
+    """Return ``"classification"`` or ``"regression"`` for a column of labels.
+
+    Parameters
+    ----------
+    column : array or pyarrow.ChunkedArray
+        Labels of people, as text or numbers. Two labels, or words, are classes; other numbers are predicted as such.
+    name : str, default="y"
+        Name of the column, for messages.
+    decimal : {".", ","}, default="."
+        The decimal point of numbers in text.
+    """
     words, _ = encode_text(column, name)
     numbers = [*map(number_parser(decimal), words)]
     if len(words) <= 2 or None in numbers:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from fairtransport._validation import check_choice
+
 
 def make_estimator(
     method: str,
@@ -35,6 +37,9 @@ def make_estimator(
     **shared
         Parameters of all of them: ``criterion`` and ``groups``; ``amount`` and ``parity_weight``, where they have it.
     """
+    check_choice(method, ("cot", "dot", "trees", "dpp", "blind-repair"), name="method")
+    check_choice(task, ("classification", "regression"), name="task")
+    check_choice(base, ("linear", "trees"), name="base")
     kind = "Regressor" if task == "regression" else "Classifier"
     if method in {"dpp", "blind-repair"}:
         repair: Any = import_module("fairtransport.repair")

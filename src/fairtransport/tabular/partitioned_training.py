@@ -39,12 +39,11 @@ from fairtransport.tabular.rows import ReasonKind
 
 _FEATURE = "feature\0"  # before the names of columns of features, which may be groups as well
 _MOST_LABELS = 1_000  # that are looked at to tell classes from numbers
-_MAP_ROWS = 100_000  # whose predictions the map of blind repair is computed from, as in memory
 _LEAK_ROWS = 5_000  # of each part that are tested for columns that give the label away
 
 
 class Tallies(NamedTuple):
-    """What parts of a table contain: columns of features and strata, labels, and rows that are set aside."""
+    """Contents of parts of a table: columns of features and strata, labels, and rows that are set aside."""
 
     columns: dict[str, ColumnTally]
     labels: ColumnTally
@@ -141,7 +140,7 @@ class _MappedParts(RawParts):
     """The raw parts of another source, of which each is changed before it is used."""
 
     def __init__(self, source: RawParts) -> None:
-        self._source = source
+        self._source, self.is_remote = source, source.is_remote
 
     @property
     def names(self) -> Sequence[str]:
@@ -232,15 +231,14 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
 
 
 def _repair_blindly(estimator: Any, rows: RawParts, columns: TableColumns) -> Any:
-    """Fit both models of a blind repair where the rows are, and its map to predictions of a sample."""
+    """Fit both models of a blind repair where the rows are, and its map to counts of their predictions."""
     found = predict_parts(
         rows, columns, estimator=estimator.estimator, group_estimator=estimator.group_estimator,
-        criterion=estimator.criterion, groups=policy_of(estimator), most_rows=_MAP_ROWS,
-        owner=type(estimator).__name__,
+        criterion=estimator.criterion, groups=policy_of(estimator), owner=type(estimator).__name__,
     )  # fmt: skip
     return estimator.fit_predictions(
         found.model, found.group_model, predicted=found.predicted, probabilities=found.probabilities,
-        y=found.outcomes, groups=found.groups, strata=found.strata, sample_weight=found.weights,
+        y=found.outcomes, groups=found.groups, strata=found.strata, counts=found.counts, half=found.half,
     )  # fmt: skip
 
 
@@ -252,7 +250,9 @@ def _read_tallies(model: Any, tallies: Tallies) -> None:
     model.set_aside_ = {str(reason): count for reason, count in tallies.set_aside.items()}
     if not next(iter(tallies.columns.values())).n_rows:
         reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in model.set_aside_.items())
-        raise ValueError(f"None of the rows has a label and a group: {reasons}.")
+        raise ValueError(
+            f"None of the rows has a label and a group: {reasons}." if reasons else "The table has no rows."
+        )
     if model.task == "classification":
         missing = np.full(tallies.labels.n_rows - tallies.labels.n_present, -1)
         model.classes_ = order_labels(sorted(tallies.labels.counts), missing, model.label, model.pos_label)

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fairtransport._arrays import Floats, Ints
+from fairtransport.tables.column_roles import check_names
 from fairtransport.tabular._encoder import TableEncoder
-from fairtransport.tabular.column_plans import encode_text, parse_numbers
+from fairtransport.tabular.column_plans import encode_text, parse_numbers, read_table
 
 _MOST_VALUES = 20  # of a column that is told
 _BINS = 50  # of numbers, and categories, that tell
+_SCORES = re.compile(r"(?i)score|prob|risk|pred|rating|y_?hat|logit")
+_LABELS = re.compile("(?i)label|target|outcome|class|hired|default|approved|income|admit|good_|high_|^y$|recid|repaid")
+_GROUPS = r"sex|gender|race|ethnic[a-z]*|religion|nationality|disab[a-z]*|age_?(?:group|band|class)"
+_EXACT = re.compile(rf"(?i)({_GROUPS}|origin|colou?r|black|white|asian|hispanic)")
+_WITHIN = re.compile(rf"(?i)(^|[^a-z])({_GROUPS})([^a-z]|$)")
+_MOST_GROUPS = 20  # values of a column that is proposed as a sensitive one
+_POSITIVE = {"1", "1.0", "true", "yes", "y", "t"}
 _FEW = 30  # rows with a value, and without it, that an area is measured for
 
 
 def describe_columns(table: Any) -> list[dict[str, Any]]:
-    """Return name, kind, missing and distinct values of each column, and why it cannot be a feature."""
+    """Describe the columns of a table of people, without showing a person's values.
+
+    Parameters
+    ----------
+    table : table
+        Raw rows, of pandas, polars or pyarrow.
+
+    Returns
+    -------
+    list of dict
+        For each column ``name``, ``kind`` ("number", "words" or "date"), the number of ``missing`` and of
+        ``distinct`` values, ``values`` with their counts where there are at most two, ``unit`` (all numbers are within
+        [0, 1]) and ``left_out``: why an encoder does not use the column as a feature, or an empty text.
+    """
     encoder = TableEncoder()
     try:
         left_out = encoder.fit(table).left_out_
@@ -25,10 +47,10 @@ def describe_columns(table: Any) -> list[dict[str, Any]]:
         left_out = {}
     kinds = {plan.name: plan.kind for plan in getattr(encoder, "plans_", [])}
     columns = []
-    for name in table.column_names:
-        words, codes = encode_text(table[name], name)
+    for name, values in read_table(table).items():
+        words, codes = encode_text(values, name)
         counts = dict(zip(words, np.bincount(codes[codes >= 0], minlength=len(words)).tolist(), strict=True))
-        numbers = _numbers(table[name], name)
+        numbers = _numbers(values, name)
         known = numbers[np.isfinite(numbers)]
         columns.append(
             {
@@ -49,6 +71,57 @@ def _numbers(column: Any, name: str) -> Floats:
     return values if np.count_nonzero(unreadable) <= 0.05 * unreadable.size else np.full(values.size, np.nan)
 
 
+def guess_roles(columns: list[dict[str, Any]], table: Any = None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Propose the columns of score, label and groups, by their names and values.
+
+    Parameters
+    ----------
+    columns : list of dict
+        As from `describe_columns`.
+    table : table, optional
+        The rows: where names do not say which label is positive, it is the one whose people have the higher scores.
+
+    Returns
+    -------
+    roles : dict
+        ``score``, ``label`` and ``pos_label``, or empty texts; lists of ``sensitive`` columns and of those to ``drop``.
+    why : dict of str to str
+        The reason of each, as a code such as ``"score_name"``: its name says so; ``"none"``: there is no proposal.
+    """
+    roles: dict[str, Any] = {"score": "", "label": "", "pos_label": "", "sensitive": [], "drop": []}
+    why = dict.fromkeys(roles, "none")
+    numbers = [one for one in columns if one["kind"] == "number" and one["distinct"] > 2]
+    named = [one for one in numbers if _SCORES.search(one["name"])]
+    units = [o for o in numbers if o["unit"] and o["distinct"] > _MOST_GROUPS and not _LABELS.search(o["name"])]
+    if named or len(units) == 1:
+        roles["score"] = (named or units)[-1]["name"]
+        why["score"] = "score_name" if named else "score_unit"
+    few = [one["name"] for one in columns if 2 <= one["distinct"] <= _MOST_GROUPS]
+    roles["sensitive"] = [*filter(_EXACT.fullmatch, few)] or [*filter(_WITHIN.search, few)]
+    why["sensitive"] = "sensitive" if roles["sensitive"] else "none"
+    pairs = [one for one in columns if one["distinct"] == 2 and one["name"] not in roles["sensitive"]]
+    named = [one for one in pairs if _LABELS.search(one["name"])]
+    if pairs:
+        label, kind = (named or pairs)[-1], "name" if named else "two"
+        usual = [value for value in label["values"] if value.strip().lower() in _POSITIVE]
+        roles |= {"label": label["name"], "pos_label": (usual or sorted(label["values"], key=label["values"].get))[0]}
+        why |= {"label": f"label_{kind}", "pos_label": f"positive_{'usual' if usual else 'rare'}"}
+        if table is not None and roles["score"] and not usual:
+            roles["pos_label"], why["pos_label"] = _higher_label(table, label["name"], roles["score"]), "positive_high"
+    roles["drop"] = [one["name"] for one in columns if one["left_out"] and one["name"] != roles["score"]]
+    return roles, why
+
+
+def _higher_label(table: Any, label: str, score: str) -> str:
+    """Return the label whose people have the higher mean score."""
+    columns = read_table(table)
+    words, codes = encode_text(columns[label], label)
+    numbers = _numbers(columns[score], score)
+    known = np.isfinite(numbers) & (codes >= 0)
+    centred = numbers[known] - numbers[known].mean() if known.any() else numbers[known]
+    return words[int(np.argmax(np.bincount(codes[known], weights=centred, minlength=len(words))))]
+
+
 def find_proxies(
     table: Any, targets: Sequence[str], columns: Sequence[str]
 ) -> dict[tuple[str, str], tuple[str, float]]:
@@ -56,8 +129,8 @@ def find_proxies(
 
     Parameters
     ----------
-    table : pyarrow.Table
-        Rows of people.
+    table : table
+        Rows of people, of pandas, polars or pyarrow.
     targets : sequence of str
         Columns to be told, such as sensitive ones. Many different numbers are split at their median; columns with more
         than 20 other values are passed over.
@@ -69,6 +142,8 @@ def find_proxies(
     dict
         For each target and column, the value that is told best, and the area under the ROC curve (see `tell_apart`).
     """
+    table = read_table(table)
+    check_names([*targets, *columns], table)
     codes, found = {name: _codes(table[name], name) for name in columns}, {}
     for target in targets:
         words, values = encode_text(table[target], target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from typing import Any, Self, TypeVar
 
@@ -66,10 +67,12 @@ def name_columns(kind: ReasonKind, columns: Iterable[str]) -> RowReason:
     return RowReason(f"{kind} in {', '.join(map(repr, columns))}", kind)
 
 
-def unreadable_cell(column: str, kind: str) -> RowReason:
-    """Return the reason that a cell is not of the kind of its column, a number or a date."""
-    of_kind = ReasonKind.NOT_A_NUMBER if kind == "number" else ReasonKind.NOT_READABLE
-    return RowReason(f"column {column!r} is not a {kind}", of_kind)
+def unreadable_cell(column: str, date_format: str | None = None) -> RowReason:
+    """Return the reason that a cell is not a number, or not a date in the format of its column ("" is ISO 8601)."""
+    if date_format is None:
+        return RowReason(f"column {column!r} is not a number", ReasonKind.NOT_A_NUMBER)
+    example = date(2024, 12, 31).strftime(date_format or "%Y-%m-%d")
+    return RowReason(f"column {column!r} is not a date such as {example}", ReasonKind.NOT_READABLE)
 
 
 class SetAside:
@@ -224,7 +227,7 @@ def separate_failures(
 
 
 def _halves(rows: Sequence[Row]) -> list[Sequence[Row]]:
-    """Return the second half and then the first one, of which none is empty."""
+    """Return the second half and then the first one, both with rows."""
     middle = len(rows) // 2
     return [half for half in (rows[middle:], rows[:middle]) if half]
 

@@ -11,15 +11,7 @@ from torch import Tensor, nn
 
 from fairtransport.criteria.distance import ContinuousDistance
 from fairtransport.torch._rows import Layers
-from fairtransport.transport.dual import (
-    DualProblem,
-    DualState,
-    ascend_all_pairs,
-    conjugate_argument,
-    dual_values,
-    evaluate,
-    point_slope,
-)
+from fairtransport.transport import dual
 from fairtransport.transport.fourier import FourierFeatures
 
 _MAX_PROBLEMS = 2_500
@@ -213,10 +205,10 @@ class Duals(nn.Module):
         self.step = factor * self.problem.default_step if step is None else step
 
     @property
-    def problem(self) -> DualProblem:
+    def problem(self) -> dual.DualProblem:
         """The dual problem, for the formulas in `fairtransport.transport.dual`."""
         features = FourierFeatures(self.frequency, self.phase)
-        return DualProblem(features, self.regularizer, self.strength, self.opposite, "all")
+        return dual.DualProblem(features, self.regularizer, self.strength, self.opposite, "all")
 
     def forward(self, batch: Batch, *, update: bool) -> tuple[Tensor, Tensor]:
         """Return what `Coupling` does; with ``update``, the potentials take gradient ascent steps before."""
@@ -227,11 +219,11 @@ class Duals(nn.Module):
             self._ascend(batch, psi, psi_compared)
         side, x, y = pairing.is_second[..., None], self.x[pairing.problem], self.y[pairing.problem]
         row_side, partner_side = torch.where(side, y, x), torch.where(side, x, y)
-        h = dual_values(psi_compared[pairing.partner], partner_side)
+        h = dual.dual_values(psi_compared[pairing.partner], partner_side)
         slopes, values = self._compare(batch, batch.compared[pairing.partner], row_side, h)
         if self.debias:
             own = self.own[: len(psi), None]
-            slope, value = self._compare(batch, batch.quantiles[:, None], own, dual_values(psi[:, None], own))
+            slope, value = self._compare(batch, batch.quantiles[:, None], own, dual.dual_values(psi[:, None], own))
             slopes = slopes - slope
             # The value of a pair is halved later, and with it that of each cell with itself; a target has no rows.
             values = values - (value if pairing.each_other else 0.5 * (value + self._target_self_distances(batch)))
@@ -240,10 +232,10 @@ class Duals(nn.Module):
     def _ascend(self, batch: Batch, psi: Tensor, psi_compared: Tensor) -> None:
         """Update the potentials by gradient ascent, over all pairs of quantiles."""
         first, second = batch.pairing.first, batch.pairing.second
-        step, state = self.step * batch.ready[:, None].to(self.x.dtype), DualState(self.x, self.y)
+        step, state = self.step * batch.ready[:, None].to(self.x.dtype), dual.DualState(self.x, self.y)
         sides = _pairwise_costs(batch.quantiles[first], batch.compared[second]), psi[first], psi_compared[second]
         for _ in range(self.n_steps):
-            state = ascend_all_pairs(self.problem, state, *sides, step=step)
+            state = dual.ascend_all_pairs(self.problem, state, *sides, step=step)
         self.x.copy_(state.x)
         self.y.copy_(state.y)
         if self.debias and not self.opposite:
@@ -257,14 +249,14 @@ class Duals(nn.Module):
         """Return updated potentials of distributions with themselves, where both sides share one potential."""
         step, cost = self.step * ready[:, None].to(own.dtype), _pairwise_costs(points, points)
         for _ in range(self.n_steps):
-            state = ascend_all_pairs(self.problem, DualState(own, own), cost, psi, psi, step=step)
+            state = dual.ascend_all_pairs(self.problem, dual.DualState(own, own), cost, psi, psi, step=step)
             own = state.x + state.y - own
         return own
 
     def _target_self_distances(self, batch: Batch) -> Tensor:
         """Return the distance of each row's target to itself."""
         own = self.own[len(batch.quantiles) :]
-        distances = evaluate(self.problem, DualState(own, own), batch.compared, batch.compared).value
+        distances = dual.evaluate(self.problem, dual.DualState(own, own), batch.compared, batch.compared).value
         return distances[batch.pairing.partner][batch.cells]
 
     def _compare(self, batch: Batch, other: Tensor, coefficients: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -281,11 +273,11 @@ class Duals(nn.Module):
     def _compare_block(self, points: Tensor, other: Tensor, coefficients: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """Return slopes and values of some points; the mean of ``h`` is not part of the values."""
         problem = self.problem
-        f, f_slope = (dual_values(coefficients, psi) for psi in problem.features.value_and_slope(points))
+        f, f_slope = (dual.dual_values(coefficients, psi) for psi in problem.features.value_and_slope(points))
         difference = points[:, None, None] - other
-        v = conjugate_argument(problem.strength, torch.abs(difference), f[..., None], h)
+        v = dual.conjugate_argument(problem.strength, torch.abs(difference), f[..., None], h)
         alpha, conjugate = problem.regularizer.alpha_and_conjugate(v)
-        slopes = point_slope(alpha.mean(-1), f_slope, (alpha * torch.sign(difference)).mean(-1))
+        slopes = dual.point_slope(alpha.mean(-1), f_slope, (alpha * torch.sign(difference)).mean(-1))
         return slopes, f - problem.strength * conjugate.mean(-1)
 
 

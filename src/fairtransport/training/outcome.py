@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fairtransport.criteria import Criterion
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import ComparedStrata, criterion_text, needs_labels
 from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.groups import MATERIALITY
+from fairtransport.groups import MATERIALITY, MIN_GROUP_SIZE
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics, share_kept
 from fairtransport.training.responses import ScoredClasses, ScoredResponse
@@ -23,7 +24,7 @@ from fairtransport.training.weight_path import MIN_INFORMATION
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
 _LOWERED, _FOLLOWED = 0.25, 0.5  # a reduction of the disparity that matters, and the share of it that ranks should show
 _ABOVE_CHANCE = 1.3  # times the mean disparity under chance
-_MANY_SET_ASIDE = 1 / 3  # of the rows, which are compared with nobody
+_MANY_SET_ASIDE = 1 / 3  # of the rows, which are not compared
 
 Figures = dict[str, tuple[float, float]]
 
@@ -79,7 +80,8 @@ def describe_weight(
     text, warnings = ending.text, [*ending.warnings, *losses.warnings]
     if reason:
         if change is not None and not change.evidence.shows_parity:
-            reason = reason.replace("at its noise floor", "near its noise floor")
+            of_rows = f" on {rows}" if change.is_full and change.is_above_chance else ""
+            reason = reason.replace("at its noise floor", f"near its noise floor{of_rows}")
         reason = reason.format(kept=max(metrics.information_kept, 0.0))
         text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
         if not reached and (change is None or max_disparity is not None):
@@ -153,6 +155,7 @@ _CLEAR = 0.01  # level at which groups differ clearly enough to be moved
 _SAMPLES = 400  # of the noise
 _SLICES, _NOISE_SLICES = 256, 128
 _MAX_ENTRIES = 1 << 21  # of the noise, in memory at a time
+_FEW_CELLS = 8  # whose noise, 3 MB, is kept
 
 #: Noise of new rows whose model or maps were fitted to as many others, in units of the noise of a sample.
 FITTED_NOISE = float(np.sqrt(2.0))
@@ -187,11 +190,12 @@ class ParityEvidence:
 
 
 def parity_evidence(
-    scores: Floats, comparisons: Comparisons, *, excess_noise: float = 1.0, fitted: bool = False
+    scores: Floats, comparisons: Comparisons, *, ranked: bool = False, excess_noise: float = 1.0, fitted: bool = False
 ) -> ParityEvidence:
     r"""Return what the scores of some rows show about parity, where chance shows ``excess_noise`` times their noise.
 
-    Rows that a model was ``fitted`` to look more alike than new ones, by up to their own noise: limits allow for both.
+    Scores that are ``ranked`` are ranks of all rows already. Rows that a model was ``fitted`` to look more alike than
+    new ones, by up to their own noise: limits allow for both.
 
     Notes
     -----
@@ -206,11 +210,10 @@ def parity_evidence(
     differ by the same amount. The limit of selection rates is that of the same mean for ranks.
     """
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
-    ranks = pooled_ranks(scores, comparisons.row_weights)
     total = float(comparisons.weights.sum())
     disparity = of_ranks = exact.value_and_gradient(scores, comparisons).value / total
-    if not np.array_equal(scores, ranks):
-        of_ranks = exact.value_and_gradient(ranks, comparisons).value / total
+    if not ranked:
+        of_ranks = exact.value_and_gradient(pooled_ranks(scores, comparisons.row_weights), comparisons).value / total
     noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons) / total
     varies = bool(np.ptp(scores) > 0.0)
     margin = FITTED_NOISE if fitted else 1.0
@@ -226,14 +229,15 @@ def parity_evidence(
     )
 
 
-def groups_differ(scores: Floats, comparisons: Comparisons) -> bool:
-    """Return whether groups clearly differ by more than chance.
+def groups_differ(scores: Floats, comparisons: Comparisons, ranks: Floats | None = None) -> bool:
+    """Return whether groups clearly differ by more than chance; their ``ranks`` may be known.
 
     Pairs count by their precision, so that small groups do not hide what large ones show.
     """
+    ranks = _ranks(scores, comparisons) if ranks is None else ranks
     sizes = np.maximum(comparisons.sizes[comparisons.pairs], 1e-300)
     weighed = comparisons.reweighted((comparisons.weights > 0.0) / (1.0 / sizes).sum(axis=1))
-    return parity_evidence(_ranks(scores, comparisons), weighed).p_value <= _CLEAR
+    return parity_evidence(ranks, weighed, ranked=not comparisons.strata).p_value <= _CLEAR
 
 
 def _ranks(scores: Floats, comparisons: Comparisons) -> Floats:
@@ -259,20 +263,31 @@ def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
 
 def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
     """Return samples of both disparities, of scores and of ranks, under chance: shape (2, n_samples)."""
+    errors = 1.0 / np.sqrt(np.maximum(comparisons.sizes, 1e-300))[:, None, None]
+    both = np.column_stack((widths, np.full(_NOISE_SLICES, 1.0 / _NOISE_SLICES)))
+    samples = []
+    for bridges in (_few_bridges if len(errors) <= _FEW_CELLS else _bridges)(len(errors)):
+        scaled, pairs = errors * bridges, zip(comparisons.pairs, comparisons.weights, strict=True)
+        samples.append(sum(weight * (np.abs(scaled[a] - scaled[b]) @ both) for (a, b), weight in pairs))
+    return np.concatenate(samples).T
+
+
+def _bridges(n_cells: int) -> Iterator[Floats]:
+    """Yield samples of a Brownian bridge for each cell, in blocks of shape (n_cells, n_samples, n_slices)."""
     rng, edges = np.random.default_rng(0), np.linspace(0.0, 1.0, _NOISE_SLICES + 1)
     heights = 0.5 * (edges[1:] + edges[:-1])
     steps = np.sqrt(np.diff(heights, prepend=0.0, append=1.0))
-    errors = 1.0 / np.sqrt(np.maximum(comparisons.sizes, 1e-300))[:, None, None]
-    both = np.column_stack((widths, np.diff(edges)))
-    block = max(1, _MAX_ENTRIES // (len(errors) * len(steps)))
-    samples = []
+    block = max(1, _MAX_ENTRIES // (n_cells * len(steps)))
     for first in range(0, _SAMPLES, block):
-        shape = (len(errors), min(block, _SAMPLES - first), len(steps))
+        shape = (n_cells, min(block, _SAMPLES - first), len(steps))
         walks = np.cumsum(rng.normal(size=shape) * steps, axis=2)
-        bridges = errors * (walks[:, :, :-1] - heights * walks[:, :, -1:])
-        pairs = zip(comparisons.pairs, comparisons.weights, strict=True)
-        samples.append(sum(weight * (np.abs(bridges[a] - bridges[b]) @ both) for (a, b), weight in pairs))
-    return np.concatenate(samples).T
+        yield walks[:, :, :-1] - heights * walks[:, :, -1:]
+
+
+@lru_cache(maxsize=2)
+def _few_bridges(n_cells: int) -> tuple[Floats, ...]:
+    """Return the same, which several tests of the same groups share."""
+    return tuple(_bridges(n_cells))
 
 
 # Do no harm: plain and changed scores of rows that neither model was fitted to.
@@ -306,6 +321,11 @@ class HeldOutChange:
     def undone(self) -> HeldOutChange:
         """Return what is known where the plain model is kept."""
         return replace(self, evidence=self.plain, information_kept=1.0, is_undone=True)
+
+    @property
+    def kind(self) -> str:
+        """Whether the rows are those that the model was fitted to."""
+        return "training" if self.rows == TRAINED_ON else "held-out"
 
     @property
     def _error_rose(self) -> bool:
@@ -346,16 +366,19 @@ class HeldOutChange:
             f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from {before:.3f} to "
             f"{after:.3f}{shown}, and the {self.error_name} from {error:.3f} to {error_after:.3f}{kept}"
         )
+        where = ""
         if self.is_harm or self.is_undone:
             text = "does not help"
         elif self.is_full and self.is_above_chance:
-            text = "leaves more than chance"
+            text, where = "leaves more than chance", f" on {self.kind} rows"
         elif self.information_kept < MIN_INFORMATION:
             text = f"keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains"
             advice = "An amount below 1 keeps more."
         else:
             return Notice()
-        return Notice(f"{owner.lower()} {text}", ((f"{owner} {text}: {figures}. {advice}".strip(), FairnessWarning),))
+        return Notice(
+            f"{owner.lower()} {text}{where}", ((f"{owner} {text}: {figures}. {advice}".strip(), FairnessWarning),)
+        )
 
 
 def describe_change(
@@ -376,12 +399,18 @@ def describe_change(
                 f"{found.limit:.3f} with 95 % confidence. More rows, or fewer and larger groups "
                 "(groups=GroupPolicy(small='pool')), show more."
             )
-            kind = "training" if change.rows == TRAINED_ON else "held-out"
             notice = Notice(
-                f"{kind} rows cannot exclude a difference of {points} in selection rates", ((message, FairnessWarning),)
+                f"{change.kind} rows cannot exclude a difference of {points} in selection rates",
+                ((message, FairnessWarning),),
             )
     text = f"{outcome.text}; {notice.text}" if notice.text and not change.is_undone else outcome.text
     return Notice(text, (*outcome.warnings, *notice.warnings))
+
+
+def judged_pairs(pairs: Comparisons, min_size: int = MIN_GROUP_SIZE) -> Comparisons:
+    """Leave groups with fewer than ``min_size`` rows out where two are larger: audits do not judge them."""
+    judged = pairs.weights * (pairs.sizes >= min_size)[pairs.pairs].all(axis=1)
+    return pairs.reweighted(judged) if judged.any() else pairs
 
 
 def held_out_change(
@@ -393,20 +422,19 @@ def held_out_change(
     classifies: bool,
     is_full: bool = True,
     rows: str = "rows that it was not fitted to",
-    min_size: int = 30,
+    min_size: int = MIN_GROUP_SIZE,
     decisions: bool = False,
     parts: Ints | None = None,
     excess_noise: float = 1.0,
 ) -> HeldOutChange:
     """Compare two scores of the same rows, or their ``decisions`` at one half; ``outcomes`` are 0 and 1, or numbers.
 
-    Groups with fewer than ``min_size`` rows are left out of disparities where two are larger: audits do not judge them.
-    Where each of the ``parts`` is scored by a model that was fitted to the others, groups are compared within them:
-    what one part has more of than chance, models of the others have less of, so that all rows together look as those
-    that a model was fitted to. Maps of a part's own size add the noise of a second sample (``excess_noise``).
+    Disparities are those of the `judged_pairs`. Where each of the ``parts`` is scored by a model that was fitted to the
+    others, groups are compared within them: what one part has more of than chance, models of the others have less of,
+    so that all rows together look as those that a model was fitted to. Maps of a part's own size add the noise of a
+    second sample (``excess_noise``).
     """
-    judged = pairs.weights * (pairs.sizes >= min_size)[pairs.pairs].all(axis=1)
-    pairs = pairs.reweighted(judged) if judged.any() else pairs
+    pairs = judged_pairs(pairs, min_size)
     within = pairs if parts is None else pairs.within(parts)
     shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
     total = shares.sum()
@@ -419,14 +447,15 @@ def held_out_change(
     mean = float(shares @ change)
     compared = [(s > 0.5).astype(np.float64) if decisions else s for s in (before, after)]
     ranks = [_ranks(s, pairs) for s in compared]
-    plain = parity_evidence(ranks[0], pairs, fitted=rows == TRAINED_ON)
-    start = plain if parts is None else parity_evidence(ranks[0], within)
-    changed = parity_evidence(ranks[1], within, excess_noise=excess_noise, fitted=rows == TRAINED_ON)
+    ranked, fitted = not pairs.strata, rows == TRAINED_ON  # or ranks are those within strata
+    plain = parity_evidence(ranks[0], pairs, ranked=ranked, fitted=fitted)
+    start = plain if parts is None else parity_evidence(ranks[0], within, ranked=ranked)
+    changed = parity_evidence(ranks[1], within, ranked=ranked, excess_noise=excess_noise, fitted=fitted)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(squares @ (change - mean) ** 2)),
         rank_disparity=(start.disparity, changed.disparity),
-        differed=groups_differ(compared[0], pairs),
+        differed=groups_differ(compared[0], pairs, ranks[0]),
         plain=plain,
         evidence=changed,
         information_kept=share_kept(*squared),

@@ -124,13 +124,13 @@ class AutomaticWeight:
             if self.max_disparity is None and point.metrics.information_kept < MIN_INFORMATION:
                 largest = self._largest_informative(path, last, point)
                 if self.is_reached(largest):
-                    return self._bisect(path, last, largest), self.goal, True
+                    return self.bisect(path, last, largest), self.goal, True
                 lowest = min(self._disparity(p) for p in path.points if p.weight <= largest.weight)
                 if self._disparity(largest) <= (1.0 + _MIN_DECREASE) * lowest:
                     return largest, TOO_LITTLE_LEFT, False
                 break  # a smaller weight is better in both
             if self.is_reached(point):
-                return self._bisect(path, last, point), self.goal, True
+                return self.bisect(path, last, point), self.goal, True
             if self._has_stalled(path):
                 break
             last = point
@@ -162,7 +162,15 @@ class AutomaticWeight:
 
     def is_reached(self, point: PathPoint) -> bool:
         """Return whether a point is at the noise floor, or within the limit."""
-        return self._disparity(point) <= (_NOISE_FLOOR if self.max_disparity is None else self.max_disparity)
+        return self._disparity(point) <= self._limit
+
+    def distance(self, point: PathPoint) -> float:
+        """Return the disparity of a point in multiples of that at which the goal is reached."""
+        return max(self._disparity(point), 1e-12) / max(self._limit, 1e-12)
+
+    @property
+    def _limit(self) -> float:
+        return _NOISE_FLOOR if self.max_disparity is None else self.max_disparity
 
     def _has_stalled(self, path: WeightPath) -> bool:
         """Return whether the last two weights, where parity counts more than the loss, lowered the disparity little."""
@@ -186,7 +194,7 @@ class AutomaticWeight:
         smallest = max(low.weight, 0.1 * high.weight)
         return path.at(float(f"{smallest * (high.weight / smallest) ** part:.3g}"))
 
-    def _bisect(self, path: WeightPath, low: PathPoint, high: PathPoint) -> PathPoint:
+    def bisect(self, path: WeightPath, low: PathPoint, high: PathPoint) -> PathPoint:
         """Return about the smallest weight at which the goal is reached, as it is at the higher of two points."""
         # A limit that the user has set is met closely; for the noise floor a weight nearby is as good.
         for _ in range(_BISECTIONS if self.max_disparity is None else _MAX_BISECTIONS):

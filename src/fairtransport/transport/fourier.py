@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,20 @@ class FeatureTable(NamedTuple):
     slopes: NDArray[Any]
 
 
+class FeatureDirections(NamedTuple):
+    """Linear combinations of features, by the cosines and the sines of each distinct frequency."""
+
+    frequency: Floats
+    values: Floats
+    slopes: Floats
+
+    def value_and_slope(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return the combinations and their derivatives at the points, on a last axis."""
+        angle = points[..., None] * self.frequency
+        waves = np.concatenate((np.cos(angle), np.sin(angle)), axis=-1)
+        return waves @ self.values, waves @ self.slopes
+
+
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
     r"""The map psi of the paper's dual variables.
@@ -58,6 +73,12 @@ class FourierFeatures:
         """The factor sqrt(2 / D)."""
         return math.sqrt(2.0 / len(self))
 
+    @cached_property
+    def _is_paired(self) -> bool:
+        """True if the second half of the features are those of the first half, shifted by a quarter of a period."""
+        half, quarters = len(self) // 2, np.repeat([0.0, 0.5 * math.pi], len(self) // 2)
+        return np.array_equal(self.phase, quarters) and np.array_equal(self.frequency[:half], self.frequency[half:])
+
     def _angle(self, points: Any) -> Any:
         return (points if hasattr(points, "shape") else np.asarray(points))[..., None] * self.frequency + self.phase
 
@@ -75,8 +96,23 @@ class FourierFeatures:
 
     def value_and_slope(self, points: Any) -> tuple[Any, Any]:
         """Return `value` and `slope`, which share their angles."""
+        if isinstance(self.frequency, np.ndarray) and self._is_paired:  # not in compiled torch
+            half = len(self) // 2
+            angle = np.asarray(points)[..., None] * self.frequency[:half]
+            cosine, sine = np.cos(angle), np.sin(angle)
+            value, slope = np.concatenate((cosine, -sine), axis=-1), np.concatenate((sine, cosine), axis=-1)
+            return self.scale * value, (-self.scale * self.frequency) * slope
         xp, angle = namespace(self.frequency), self._angle(points)
         return self.scale * xp.cos(angle), (-self.scale * self.frequency) * xp.sin(angle)
+
+    def along(self, directions: Floats) -> FeatureDirections:
+        """Return linear combinations of the features, each a column of coefficients."""
+        angular, index = np.unique(self.frequency, return_inverse=True)
+        waves = np.zeros((2, angular.size, directions.shape[1]))  # of cos(w x) and sin(w x)
+        np.add.at(waves[0], index, (self.scale * np.cos(self.phase))[:, None] * directions)
+        np.add.at(waves[1], index, (-self.scale * np.sin(self.phase))[:, None] * directions)
+        slopes = np.stack((waves[1], -waves[0])) * angular[:, None]
+        return FeatureDirections(angular, np.vstack(list(waves)), np.vstack(list(slopes)))
 
     def tabulate(self, dtype: DTypeLike = np.float64) -> FeatureTable:
         """Return the features on [0, 1] as polynomials, for the compiled loops."""

@@ -19,18 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairtransport._arrays import Floats, Ints
 from fairtransport._columns.compilation import FEW_ROWS, read_only
 from fairtransport._validation import check_choice, check_count, check_real, check_vector, check_weights
-from fairtransport.transport.kernels.line import (
-    INDEX_BITS,
-    Cells,
-    MapIndex,
-    count_buckets,
-    join_buckets,
-    level_positions,
-    map_points,
-    mean_quantiles,
-    radix_order,
-    split_buckets,
-)
+from fairtransport.transport.kernels import line as loops
 
 #: Scores up to which NumPy is preferred to loops that would first have to be compiled, for seconds.
 FEW_SCORES = 1_000
@@ -55,27 +44,9 @@ def ascending_order(values: Floats) -> Ints:
     """Return the positions of the values in ascending order, to within 2^-33 of their range, in linear time."""
     low, high = float(values.min()), float(values.max())
     # A range beyond these limits cannot be divided by.
-    if values.size <= FEW_SCORES or values.size >= 1 << INDEX_BITS or not 1e-290 < high - low < np.inf:
+    if values.size <= FEW_SCORES or values.size >= 1 << loops.INDEX_BITS or not 1e-290 < high - low < np.inf:
         return np.argsort(values, kind="stable")
-    return np.asarray(radix_order(values, low, (2.0**33 - 1.0) / (high - low)))
-
-
-def histogram_slices(masses: Floats, edges: Floats, n_slices: int) -> Floats:
-    """Return the slice means of samples that were counted in cells, each cell's mass spread evenly over it."""
-    shares = masses / masses.sum(axis=1, keepdims=True)
-    levels, area = np.zeros((2, *shares.shape))
-    np.cumsum(shares[:, :-1], axis=1, out=levels[:, 1:])
-    middles = shares * 0.5 * (edges[1:] + edges[:-1])
-    np.cumsum(middles[:, :-1], axis=1, out=area[:, 1:])
-    sample, inner = np.arange(len(masses))[:, None], np.arange(1, n_slices) / n_slices
-    at = np.searchsorted((levels + sample).ravel(), (inner + sample).ravel(), side="right").reshape(-1, n_slices - 1)
-    cell = at - 1 - sample * masses.shape[1]
-    inside = inner - levels[sample, cell]
-    slope = (edges[cell + 1] - edges[cell]) / shares[sample, cell]
-    reached = np.zeros((len(masses), n_slices + 1))
-    reached[:, 1:-1] = area[sample, cell] + inside * (edges[cell] + 0.5 * inside * slope)
-    reached[:, -1] = middles.sum(axis=1)
-    return np.asarray(np.diff(reached, axis=1) * n_slices)
+    return np.asarray(loops.radix_order(values, low, (2.0**33 - 1.0) / (high - low)))
 
 
 #: Cells of [0, 1]. Distances of binned scores are exact to half a cell.
@@ -257,7 +228,7 @@ class QuantileMap:
         """Replace finite points by (1 - amount) * point + amount * image, in place."""
         if not isinstance(points, np.ndarray) or points.dtype != np.float64 or points.ndim != 1:
             raise TypeError("points must be a vector of float64, which is changed in place.")
-        map_points(points, self._index, amount)
+        loops.map_points(points, self._index, amount)
 
     def prepare(self) -> Self:
         """Build the index of the knots now instead of at the first call."""
@@ -268,7 +239,7 @@ class QuantileMap:
         return {"knots": self.knots, "images": self.images}  # the index is rebuilt when needed
 
     @cached_property
-    def _index(self) -> MapIndex:
+    def _index(self) -> loops.MapIndex:
         """The knots with a guide to them: a cell of equal width for each knot."""
         n_cells = self.knots.size
         with np.errstate(over="ignore", divide="ignore"):
@@ -281,7 +252,7 @@ class QuantileMap:
         n_before = np.cumsum(np.bincount(cells, minlength=n_cells)[:-1])
         guide = np.append(0, np.maximum(n_before - 1, 0)).astype(np.int32)
         knots, images = np.append(self.knots, [np.inf] * 4), np.append(self.images, [self.images[-1]] * 4)
-        return MapIndex(knots, images, guide, scale)
+        return loops.MapIndex(knots, images, guide, scale)
 
 
 def wasserstein(
@@ -417,7 +388,7 @@ def quantile_map(
 def _mean_quantiles(tops: Floats, sample: Sample) -> Floats:
     """Return the means of a quantile function between neighbours of 0 and ``tops``."""
     if tops.size + len(sample) > FEW_ROWS:
-        return np.asarray(mean_quantiles(read_only(tops), read_only(sample.levels), read_only(sample.values)))
+        return np.asarray(loops.mean_quantiles(read_only(tops), read_only(sample.levels), read_only(sample.values)))
     grid = _merge(tops, sample.levels)
     mass, values = np.diff(grid, prepend=0.0), sample.values[np.searchsorted(sample.levels, grid)]
     ends = np.searchsorted(grid, tops)
@@ -445,7 +416,7 @@ def positions(ascending: Floats, queries: Floats) -> Ints:
     """Return ``np.searchsorted(ascending, queries)``, faster for many queries that ascend."""
     if queries.size <= FEW_ROWS:
         return np.searchsorted(ascending, queries)
-    return np.asarray(level_positions(read_only(ascending), read_only(queries.ravel()))).reshape(queries.shape)
+    return np.asarray(loops.level_positions(read_only(ascending), read_only(queries.ravel()))).reshape(queries.shape)
 
 
 def _check_same_length(first: NDArray[Any], second: NDArray[Any], *, names: str) -> None:
@@ -500,18 +471,18 @@ def move_by_code(
     parts, moved, owners = np.empty(points.size), np.empty(points.size), np.empty(points.size, dtype=np.uint16)
 
     def count(number: int) -> None:
-        count_buckets(points[chunks[number]], codes[chunks[number]], buckets.cells, counts[number])
+        loops.count_buckets(points[chunks[number]], codes[chunks[number]], buckets.cells, counts[number])
 
     def split(number: int) -> None:
         chunk = chunks[number]
-        split_buckets(points[chunk], codes[chunk], buckets.cells, starts[number], parts, owners[chunk])
+        loops.split_buckets(points[chunk], codes[chunk], buckets.cells, starts[number], parts, owners[chunk])
 
     def move(number: int) -> None:
         for bucket in filled[number::n_chunks]:
             maps[buckets.maps[bucket]].move(parts[ends[bucket] : ends[bucket + 1]], amount)
 
     def join(number: int) -> None:
-        join_buckets(parts, owners[chunks[number]], starts[number], moved[chunks[number]])
+        loops.join_buckets(parts, owners[chunks[number]], starts[number], moved[chunks[number]])
 
     n_threads = min(n_threads, n_chunks)
     with ThreadPoolExecutor(n_threads) as pool:
@@ -530,7 +501,7 @@ def move_by_code(
 class _Buckets:
     """The bucket that a point of a code belongs to, and the map of each bucket."""
 
-    cells: Cells
+    cells: loops.Cells
     maps: list[int]
 
     def __len__(self) -> int:
@@ -556,4 +527,6 @@ class _Buckets:
             cells.append(bucket + len(owners))
             owners += [number] * (int(bucket[-1]) + 1)
         firsts = np.cumsum([0, *map(len, cells)])
-        return cls(Cells(np.array(lows), np.array(scales), firsts, np.concatenate(cells).astype(np.uint16)), owners)
+        return cls(
+            loops.Cells(np.array(lows), np.array(scales), firsts, np.concatenate(cells).astype(np.uint16)), owners
+        )

@@ -2,8 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from fairtransport.transport.kernels.rows import Population, draw_index, draw_rows, fill_alias
+from fairtransport.transport.kernels.rows import (
+    Population,
+    add_outer_products,
+    draw_index,
+    draw_rows,
+    fill_alias,
+    score_sparse,
+    sum_sparse,
+)
 from fairtransport.transport.kernels.sgd import write_order
 from fairtransport.transport.reference import draw_indices
 
@@ -33,3 +42,19 @@ def test_sort(n, spread):
     write_order(keys, order)
     np.testing.assert_array_equal(keys[order], np.sort(keys))
     np.testing.assert_array_equal(np.sort(order), np.arange(len(keys)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_with_sparse_rows_are_those_of_dense_ones(dtype):
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(np.where(rng.random((50, 9)) < 0.3, rng.random((50, 9)), 0.0).astype(dtype))
+    arrays, ones = (X.data, X.indices, X.indptr), np.column_stack((X.toarray().astype(np.float64), np.ones(50)))
+    theta, factors, logits, sums = rng.normal(size=10), rng.random(50), np.empty(50), np.empty(10)
+    score_sparse(*arrays, theta, logits)
+    np.testing.assert_allclose(logits, ones @ theta, rtol=1e-12)
+    sum_sparse(*arrays, factors, sums)
+    np.testing.assert_allclose(sums, factors @ ones, rtol=1e-12)
+    drawn, moments = np.arange(0, 50, 3), np.zeros((10, 10))
+    add_outer_products(*arrays, drawn, factors[drawn], moments)
+    expected = ones[drawn].T @ (factors[drawn, None] * ones[drawn])
+    np.testing.assert_allclose(moments, np.tril(expected), rtol=1e-6 if dtype == np.float32 else 1e-12)

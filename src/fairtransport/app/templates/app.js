@@ -1,14 +1,14 @@
-"use strict";
 // Progress: every open page of a project asks for the same job, so that reloads and second windows go on with it.
+let saving = Promise.resolve();
 const job = document.getElementById("job");
 if (job) {
   const text = document.getElementById("job-text"), bar = job.querySelector("progress");
   const ask = async () => {
-    const now = await fetch(job.dataset.job).then((answer) => answer.json()).catch(() => ({ running: true }));
-    if (!now.running) { location.reload(); return; }
+    const now = await fetch(job.dataset.job).then((answer) => answer.json()).catch(() => ({ running: true, text: job.dataset.ended }));
+    if (!now.running) { document.activeElement?.blur(); await saving; location.reload(); return; }
     if (now.text && text.textContent !== now.text) text.textContent = now.text;
     if (now.share !== undefined) bar.value = now.share;
-    setTimeout(ask, 100);
+    setTimeout(ask, now.share === undefined ? 2000 : 100);
   };
   ask();
 }
@@ -18,13 +18,12 @@ for (const form of document.querySelectorAll("form.settings")) {
   const show = () => { training.hidden = new FormData(form).get("action") === "repair"; };
   form.addEventListener("change", () => {
     show();
-    const typed = new URLSearchParams(new FormData(form));
-    typed.set("save", "1");
-    fetch(location.pathname, { method: "POST", body: typed }).catch(() => {});
+    const typed = new URLSearchParams([...new FormData(form), ["save", "1"]]);
+    saving = fetch(location.pathname, { method: "POST", body: typed }).catch(() => {});
   });
   show();
 }
-document.querySelector("[aria-invalid]")?.focus();
+document.querySelector("[aria-invalid], fieldset[aria-describedby] input:not([type=hidden])")?.focus();
 for (const button of document.querySelectorAll("button.copy")) {
   button.addEventListener("click", async () => {
     const code = button.previousElementSibling;
@@ -42,7 +41,7 @@ if (upload) {
     const answer = await fetch(`/upload?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file }).then((one) => one.json()).catch(() => ({}));
     upload.removeAttribute("aria-busy");
     if (answer.go) { location.href = answer.go; return; }
-    error.textContent = answer.error || "";
+    error.textContent = answer.error || upload.dataset.failed;
     error.hidden = false;
     input.value = "";
   };

@@ -8,7 +8,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit, logit
 
 from fairtransport._arrays import Floats, Ints
 from fairtransport.auditing._evidence import EVERYONE
@@ -44,7 +43,8 @@ class WeightedSample:
     @classmethod
     def of(cls, sample: Sample, total: float, squares: float) -> WeightedSample:
         """Return the logits of a sample of scores on [0, 1], given its sums of weights and of squared weights."""
-        logits, weights = logit(np.clip(sample.values, CLIP, 1 - CLIP)), sample.weights * total
+        inside, weights = np.clip(sample.values, CLIP, 1 - CLIP), sample.weights * total
+        logits: Floats = np.log(inside / (1 - inside))
         if logits.size > _MAX_VALUES:
             starts = np.arange(_MAX_VALUES) * logits.size // _MAX_VALUES
             masses = np.add.reduceat(weights, starts)
@@ -68,20 +68,22 @@ def _fit(negatives: WeightedSample, positives: WeightedSample, *, n_parameters: 
     offset = x if n_parameters == 1 else np.zeros_like(x)
     signs = 1 - 2 * labels
 
-    def loss(parameters: Floats) -> float:
-        return float(weights @ np.logaddexp(0.0, signs * (offset + parameters @ columns)))
+    def loss_and_shares(parameters: Floats) -> tuple[float, Floats]:
+        margins = offset + parameters @ columns
+        decay = np.exp(-np.abs(margins))
+        loss = float(weights @ (np.log1p(decay) + np.maximum(signs * margins, 0.0)))
+        return loss, np.where(margins < 0, decay, 1.0) / (1 + decay)
 
     parameters = np.array([0.0, 1.0])[:n_parameters]
-    now = loss(parameters)
+    now, shares = loss_and_shares(parameters)
     for _ in range(_MAX_ITER):
-        shares = expit(offset + parameters @ columns)
         information = (columns * (weights * shares * (1 - shares))) @ columns.T
         try:
             step = np.linalg.solve(information, columns @ (weights * (labels - shares)))
         except np.linalg.LinAlgError:
             return None
         for _ in range(_MAX_HALVINGS):
-            new = loss(parameters + step)
+            new, shares = loss_and_shares(parameters + step)
             if new <= now or not np.any(step):
                 break
             step /= 2
@@ -92,7 +94,6 @@ def _fit(negatives: WeightedSample, positives: WeightedSample, *, n_parameters: 
             break
     else:
         return None
-    shares = expit(offset + parameters @ columns)
     variances = weights * shares * (1 - shares)
     try:
         inverse = np.linalg.inv((columns * variances) @ columns.T)

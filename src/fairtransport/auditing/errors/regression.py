@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from fairtransport._arrays import Bools, Floats
-from fairtransport.auditing.proportions import Estimate, agreeing, holm
+from fairtransport.auditing.proportions import Estimate, agreeing, holm, student_quantile
 from fairtransport.groups import Groups
 from fairtransport.tables.table_counts import PRODUCTS, ResidualSums
 
@@ -184,7 +183,7 @@ def _estimate(name: str, figure: _Figure | None, confidence: float) -> Estimate 
     if figure is None:
         return None
     value, error, freedom = figure
-    quantile = float(stdtrit(freedom, (1 + confidence) / 2))
+    quantile = student_quantile(freedom, (1 + confidence) / 2)
     if name == "mean_residual":
         return Estimate(value, value - quantile * error, value + quantile * error)
     positive = 1 - value if name == "r2" else value
@@ -207,7 +206,7 @@ def _difference(
     if one is None or other is None:
         return None
     value, error, freedom = one.value - other.value, *_welch(one, other)
-    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    half = student_quantile(freedom, (1 + confidence) / 2) * error
     estimate = Estimate(value, value - half, value + half)
     return estimate if p_value is None else agreeing(estimate, 0.0, rejected=p_value <= 1 - confidence)
 
@@ -218,6 +217,8 @@ def _p_value(one: _Figure | None, other: _Figure | None) -> float | None:
     error, freedom = _welch(one, other)
     if not 0 < error < math.inf:
         return 1.0 if one.value == other.value or error > 0 else 0.0
+    from scipy.special import stdtr  # noqa: PLC0415 - audits without predictions of numbers do not need it
+
     return float(2 * stdtr(freedom, -abs(one.value - other.value) / error))
 
 

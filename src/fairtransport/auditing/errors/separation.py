@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import comb
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,6 @@ from fairtransport.auditing._evidence import coarsen, groups_to_compare, with_la
 from fairtransport.auditing.options import Options
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.histograms import GroupHistograms
-from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
     Norm = Callable[[Floats], Floats]
@@ -85,32 +85,36 @@ def interval_of_norm(
     norm: Norm,
     confidence: float,
     *,
-    tied: Floats | None = None,
+    tied: Callable[[], Floats] | None = None,
     smooth: Floats | None = None,
 ) -> CorrectedEstimate:
-    """Return the norm of observed deviations with its confidence interval."""
+    """Return the norm of observed deviations with its confidence interval; ``tied`` is called where 0 is excluded."""
     observed = float(norm(deviations))
     direction = deviations
     if observed <= _EQUAL:  # all equal: any direction will do
         direction = np.where(np.arange(deviations.size) % 2, 1e-3, -1e-3)
-    chance = norm(noise)
+    chance, tail = norm(noise), (1 - confidence) / 2
     middle = float(np.median(chance))
     values = _largest_norms(norm, direction, noise, chance, observed)
     upper = values if observed >= middle else _largest_norms(norm, direction, noise, chance, middle)
     if smooth is not None and float(norm(smooth)) > _EQUAL:
-        upper = np.maximum(upper, _largest_norms(norm, smooth, noise, chance, max(observed, middle)))
+        least = float(np.quantile(upper, 1 - tail, method="lower"))
+        upper = np.maximum(upper, _largest_norms(norm, smooth, noise, chance, max(observed, middle), above=least))
     linear = observed - (norm(deviations + _STEP * noise) - observed) / _STEP
-    tail = (1 - confidence) / 2
-    lower = values
-    if tied is not None and float(norm(tied)) > _EQUAL:
-        lower = np.minimum(values, _largest_norms(norm, tied, noise, chance, observed))
-    p_value = (1 + np.count_nonzero(chance >= observed)) / (1 + len(chance))
-    low = float(np.quantile(lower, tail, method="weibull")) if p_value <= tail else 0.0
+    low, p_value = 0.0, (1 + np.count_nonzero(chance >= observed)) / (1 + len(chance))
+    if p_value <= tail:
+        lower, other = values, None if tied is None else tied()
+        if other is not None and float(norm(other)) > _EQUAL:
+            most = float(np.quantile(values, tail, method="higher"))
+            lower = np.minimum(values, _largest_norms(norm, other, noise, chance, observed, below=most))
+        low = float(np.quantile(lower, tail, method="weibull"))
     high = max(float(np.quantile(each, 1 - tail, method="weibull")) for each in (upper, linear))
     return CorrectedEstimate(observed, low, high, corrected=float(np.median(values)))
 
 
-def _largest_norms(norm: Norm, direction: Floats, noise: Floats, chance: Floats, observed: float) -> Floats:
+def _largest_norms(
+    norm: Norm, direction: Floats, noise: Floats, chance: Floats, observed: float, **limits: float
+) -> Floats:
     r"""Return the true norm at the largest root :math:`\lambda \ge 0` for each draw; 0 where there is none."""
     scale = float(norm(direction))
     if not scale > 0:
@@ -118,10 +122,12 @@ def _largest_norms(norm: Norm, direction: Floats, noise: Floats, chance: Floats,
     path = direction.astype(noise.dtype)
 
     def measure(multiples: Floats, index: Ints) -> Floats:
-        return norm(multiples.astype(noise.dtype)[:, None] * path + noise[index])
+        deviations = noise[index]
+        deviations += multiples.astype(noise.dtype)[:, None] * path
+        return norm(deviations)
 
-    # By the triangle inequality, this is right of the root.
-    return scale * largest_roots(measure, observed, (observed + chance) / scale, scale, noise.shape[1])
+    limits = {name: limit / scale for name, limit in limits.items()}
+    return scale * largest_roots(measure, observed, chance, scale, noise.shape[1], **limits)
 
 
 _MAX_ENTRIES = 1 << 10  # groups and labels times nodes
@@ -263,16 +269,10 @@ def _disparities(
 
 def _distances(evidence: Evidence, label: int) -> Floats:
     """Return the distances between the groups among the rows with a label; NaN where a group has none."""
-    samples = [evidence.class_sample(label, group) for group in range(len(evidence.histograms.groups))]
-    distances = np.full((len(samples), len(samples)), np.nan)
-    for one, sample in enumerate(samples):
-        if sample is None:
-            continue
-        distances[one, one] = 0.0
-        for other in range(one):
-            another = samples[other]
-            if another is not None:
-                distances[one, other] = distances[other, one] = wasserstein(sample, another)
+    part = evidence.labelled(label)
+    present = np.flatnonzero(part.histograms.weights > 0)
+    distances = np.full((len(part.histograms.groups),) * 2, np.nan)
+    distances[np.ix_(present, present)] = part.only(present).distances
     return distances
 
 
@@ -285,6 +285,7 @@ class _Curves:
     places: dict[int, slice]
     observed: Floats
     noise: Floats
+    smooth: Floats
     thresholds: Floats
     unit_widths: Floats | float
     confidence: float
@@ -311,7 +312,8 @@ class _Curves:
             errors.append(noise.swapaxes(0, 1).astype(np.float32))
             observed.append(stratum.histograms.curves()[:-1, 0])
         widths, unit_widths = stratum.histograms.widths, histograms.grid.unit_widths  # the same for both labels
-        curves = np.concatenate(observed), np.concatenate(errors, axis=1)
+        smooth = [smooth_deviations(*each, widths) for each in zip(observed, errors, strict=True)]
+        curves = np.concatenate(observed), np.concatenate(errors, axis=1), np.concatenate(smooth)
         return cls(full, widths, places, *curves, thresholds, unit_widths, options.inference.confidence)
 
     def differences(self, labels: list[int]) -> ThresholdDifferences:
@@ -339,8 +341,8 @@ class _Curves:
             noise.reshape(len(noise), -1),
             of_flat,
             self.confidence,
-            tied=np.concatenate([tied_deviations(*part, flat=norm is _maximum) for part in parts]).ravel(),
-            smooth=np.concatenate([smooth_deviations(*part, widths) for part in parts]).ravel(),
+            tied=lambda: np.concatenate([tied_deviations(*part, flat=norm is _maximum) for part in parts]).ravel(),
+            smooth=self.smooth[rows].ravel(),
         )
         error = value - estimate.value  # of the few nodes
         most = 1.0 if norm is _maximum else np.inf  # differences of rates are at most 1, their sampling noise is not
@@ -353,7 +355,7 @@ class _Curves:
 
 def _mean(curves: list[Floats], widths: Floats | None) -> Floats:
     """Return the mean over nodes of the largest difference between two groups, of all labels; the maximum if None."""
-    spreads = np.max([np.ptp(label, axis=-2) for label in curves], axis=0)
+    spreads = reduce(np.maximum, (label.max(axis=-2) - label.min(axis=-2) for label in curves))
     result: Floats = spreads.max(axis=-1) if widths is None else spreads @ widths
     return result
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from fairtransport.persistence.recipes import _checks as check
@@ -72,13 +75,27 @@ def _is_fitted_transformer(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 3 and _is_named_steps([value[:2]]) and _is_selection(value[2])
 
 
-def _columns_of_selectors(made: Any) -> dict[str, Any]:
-    """Return the transformers of a fitted `ColumnTransformer`, with the columns that its functions have selected."""
-    resolved = getattr(made, "_columns", None)
+def _columns_of_selectors(made: Any, fitted: Any = None) -> dict[str, Any]:
+    """Return the transformers of a `ColumnTransformer`, with the columns that functions have selected in ``fitted``."""
+    resolved = getattr(made if fitted is None else fitted, "_columns", None)
     if resolved is None:
         return {}
     pairs = zip(made.transformers, resolved, strict=True)
     return {"transformers": [(name, step, known if callable(given) else given) for (name, step, given), known in pairs]}
+
+
+def name_selected_columns(estimator: Any, fitted: Any) -> Any:
+    """Return an estimator with the columns that its functions have selected in ``fitted``, a fitted clone of it."""
+    is_clone = estimator is not fitted and type(estimator) is type(fitted)
+    if not is_clone or not isinstance(estimator, (Pipeline, ColumnTransformer)):
+        return estimator
+    named = copy(estimator)
+    if isinstance(estimator, ColumnTransformer):
+        vars(named).update(_columns_of_selectors(estimator, fitted))
+    else:
+        pairs = zip(estimator.steps, fitted.steps, strict=True)
+        named.steps = [(name, name_selected_columns(step, done)) for (name, step), (_, done) in pairs]
+    return named
 
 
 def _is_plain_slice(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,7 @@ from fairtransport._sklearn import (
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import Criterion, DemographicParity
-from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.comparisons import Comparisons, Represented
 from fairtransport.criteria.criterion import as_criterion, needs_labels, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import GroupPolicy, Groups, check_policy
@@ -51,7 +51,7 @@ from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials, mak
 from fairtransport.repair.blind.settings import BlindRepair
 from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import Strata, count_ranges, make_strata
-from fairtransport.training.outcome import FITTED_NOISE, HeldOutChange, held_out_change, parity_evidence
+from fairtransport.training.outcome import FITTED_NOISE, HeldOutChange, held_out_change, judged_pairs, parity_evidence
 from fairtransport.training.weight_path import MIN_INFORMATION
 from fairtransport.transport.line import Sample
 
@@ -60,7 +60,7 @@ from fairtransport.transport.line import Sample
 _MOST_SOLUTIONS = 7  # of the search for a slack
 _HALVES_TOL = 3e-7  # of the dual of half of the rows, which is solved to see what new rows show
 _NO_LIMIT = 0.5  # a slack at which hardly anything is moved
-_WIDER, _MOST_WIDER = 2.0, 6  # steps of an automatic slack to where half of what the model explains is kept
+_WIDER, _MOST_WIDER = 2.0, 12  # steps of an automatic slack to where half of what the model explains is kept
 _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
 
 
@@ -394,7 +394,7 @@ def read_rows(
     groups = groups.settle(policy.small, policy.min_size)
     groups.require()
     known = groups.codes < len(groups)
-    warn_of_small_groups(groups, policy)
+    warn_of_small_groups(groups.counts, policy)
     if weights is not None:
         known &= weights > 0
         groups.select(np.flatnonzero(known)).require()
@@ -408,13 +408,13 @@ def read_rows(
     return BlindRows(X, target, halves == 1, labels, groups, known, cells, weights)
 
 
-def warn_of_small_groups(groups: Groups, policy: GroupPolicy) -> None:
+def warn_of_small_groups(sizes: NDArray[Any], policy: GroupPolicy) -> None:
     """Warn of groups with fewer rows than the policy asks for."""
-    n_small = int(np.count_nonzero(groups.counts < policy.min_size))
+    n_small = int(np.count_nonzero(sizes < policy.min_size))
     if n_small:
         have = "has" if n_small == 1 else "have"
         warn_caller(
-            f"{n_small} of {len(groups)} groups {have} fewer than {policy.min_size} rows, which tell little of them. "
+            f"{n_small} of {len(sizes)} groups {have} fewer than {policy.min_size} rows, which tell little of them. "
             "Merge small groups with others (groups=GroupPolicy(small='pool')), or drop them (small='drop').",
             FairnessWarning,
         )
@@ -457,6 +457,7 @@ class CrossFit:
     groups: Groups
     strata: Strata | None
     seed: int
+    half: Ints | None
 
     def solve(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> Solution:
         """Solve the potentials for a slack, or for a limit on the disparity."""
@@ -481,7 +482,7 @@ class CrossFit:
         if is_automatic and not change.helps:
             potentials, held_out, change = problem.unmoved, problem.predicted, change.undone()
         report = GroupModelReport(
-            n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
+            n_rows=problem.pairs.n_people, n_groups=len(self.groups), information=self.information,
             calibration_error=self.calibration_error, disparity_before=problem.disparity(problem.predicted),
             disparity=problem.disparity(held_out), is_predictable=self.is_predictable,
             noise_floor=parity_evidence(held_out, problem.pairs).floor,
@@ -492,7 +493,9 @@ class CrossFit:
     def _held_out(self, potentials: Potentials, slack: Floats) -> tuple[Floats, HeldOutChange]:
         """Return repaired predictions of rows that their potentials have not seen, and what became of them."""
         problem, nobody = self.problem, np.zeros(self.outcomes.size, dtype=np.int64)
-        half = deal_rows(problem.predicted, nobody, nobody, 2, np.random.default_rng(self.seed))
+        half = self.half
+        if half is None:
+            half = deal_rows(problem.predicted, nobody, nobody, 2, np.random.default_rng(self.seed))
         scores = problem.repair_held_out(potentials, slack, half)
         return scores, held_out_change(
             problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=half,
@@ -562,6 +565,7 @@ class HeldOutRows:
     groups: Groups
     strata: Strata | None
     weights: Floats | None
+    half: Ints | None = None  # of rows that each stand for several: in which they are tested
 
     @property
     def copies(self) -> Floats | None:
@@ -604,14 +608,14 @@ def pose(
     low, high = (0.0, 1.0) if classifies else _quantiles(rows.predicted, (0.005, 0.995), weights).tolist()
     problem = Problem(
         rows.predicted, cells.contrasts(joint, codes), cells.centering, chance,
-        _label_weights(criterion, cells, labels), repair.loss, low, high, weights, _comparisons(criterion, rows),
-        clip=classifies,
+        _label_weights(criterion, cells, labels, weights), repair.loss, low, high, weights,
+        _comparisons(criterion, rows), clip=classifies,
     )  # fmt: skip
     nobody = np.arange(0)
     return CrossFit(
         base, group_model, known.calibration, cells, problem, rows.outcomes, known.information, known.error,
         is_predictable=known.gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
-        strata=None if rows.strata is None else rows.strata.select(nobody), seed=seed,
+        strata=None if rows.strata is None else rows.strata.select(nobody), seed=seed, half=rows.half,
     )  # fmt: skip
 
 
@@ -639,23 +643,26 @@ def _check_seen(probabilities: Floats, n_labels: int) -> None:
 
 
 def _comparisons(criterion: Criterion, rows: HeldOutRows) -> Comparisons:
-    """Return the pairs of groups whose disparity is reported; ranges of a real-valued label are strata."""
+    """Return the pairs of groups whose disparity is reported, as notes do; ranges of a real-valued label are strata."""
     strata, labels = rows.strata, rows.labels
     if labels is not None and int(labels.max()) > 1:
         columns = {"label": labels} if strata is None else {"label": labels, "stratum": strata.codes}
         criterion, strata = DemographicParity(criterion.stratum_weight), make_strata(columns)
-    return resolve_criterion(
+    pairs = resolve_criterion(
         criterion, rows.groups, labels=labels if needs_labels(criterion) else None, strata=strata,
         row_weights=rows.weights,
     ).comparisons()  # fmt: skip
+    if rows.weights is not None and rows.half is not None:
+        pairs = replace(pairs, represented=Represented(int(rows.weights.sum()), rows.weights))
+    return judged_pairs(pairs)
 
 
-def _label_weights(criterion: Criterion, cells: Cells, labels: Ints | None) -> Floats:
+def _label_weights(criterion: Criterion, cells: Cells, labels: Ints | None, weights: Floats | None) -> Floats:
     """Return by what the slack of each cell is divided: the label's share, relative to an equal one, or 1."""
     if labels is None or criterion.stratum_weight != "share":
         return np.ones(len(cells))
-    shares = np.bincount(labels, minlength=int(labels.max()) + 1) / labels.size
-    return np.asarray(shares[cells.labels] * shares.size)
+    shares = np.bincount(labels, weights)
+    return np.asarray(shares[cells.labels] / shares.mean())
 
 
 # Predictions of a fitted blind repair.

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._arrays import Floats
-from fairtransport._sklearn import BinaryClassifierMixin
+from fairtransport._arrays import Floats, Ints
+from fairtransport._sklearn import BinaryClassifierMixin, few_threads
 from fairtransport._validation import check_real, check_weights
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.groups import Groups, check_policy
@@ -56,9 +56,10 @@ class _BlindRepairModel(RepairedModel):
         self.amount = amount
 
     def _fit(self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None) -> Self:
-        models = self._cross_fit(X, y, sensitive_features, strata, sample_weight)
         limit = self._settings().max_disparity
-        solution = models.solve(self.slack, limit)
+        with few_threads(X):
+            models = self._cross_fit(X, y, sensitive_features, strata, sample_weight)
+            solution = models.solve(self.slack, limit)
         self._store(models, solution)
         solution.warn(limit)
         return self
@@ -91,7 +92,8 @@ class _BlindRepairModel(RepairedModel):
         if not values or values != sorted(values, reverse=True):
             raise ValueError("slacks must descend, from little parity to much: each solution starts from the last one.")
         template = copy(self)
-        models = template._cross_fit(X, y, sensitive_features, strata, sample_weight)  # noqa: SLF001 - of this class
+        with few_threads(X):
+            models = template._cross_fit(X, y, sensitive_features, strata, sample_weight)  # noqa: SLF001 - of this class
         if self._settings().max_disparity is not None:
             template.repair = clone(self.repair).set_params(max_disparity=None)
         fitted, start = [], None
@@ -129,7 +131,8 @@ class _BlindRepairModel(RepairedModel):
         y: Floats,
         groups: Groups,
         strata: Strata | None = None,
-        sample_weight: Floats | None = None,
+        counts: Floats | None = None,
+        half: Ints | None = None,
     ) -> Self:
         """Fit the map to predictions of two fitted models for rows that they have not seen.
 
@@ -141,15 +144,18 @@ class _BlindRepairModel(RepairedModel):
             Predictions, probabilities of label 1 for a classifier; the labels as 0 and 1, or numbers.
         probabilities : ndarray of shape (n_rows, n_groups) or (n_rows, 2 * n_groups)
             Of the groups; where people with the same label are compared, of group * 2 + label.
-        groups, strata, sample_weight : Groups, Strata, ndarray, optional
-            The group of each row, its stratum and weight.
+        groups, strata : Groups, Strata, optional
+            The group of each row, and its stratum.
+        counts, half : ndarray of shape (n_rows,), optional
+            Where rows stand for several: how many, and in which half, 0 or 1, what the other half does is tested.
         """
         settings, classifies = self._settings(), self._classifies
         check_options(self, settings, classifies=classifies)
-        warn_of_small_groups(groups, check_policy(self.groups))
+        sizes = np.bincount(groups.codes, counts, len(groups))[: len(groups)]
+        warn_of_small_groups(sizes, check_policy(self.groups))
         n_labels = probabilities.shape[1] // len(groups)
         labels = y.astype(np.int64) if n_labels > 1 else None
-        rows = HeldOutRows(predicted, y, labels, n_labels, groups, strata, sample_weight)
+        rows = HeldOutRows(predicted, y, labels, n_labels, groups, strata, counts, half)
         known = rows.calibrate(probabilities, classifies=classifies)
         if known.has_wrong_form:
             warn_caller(

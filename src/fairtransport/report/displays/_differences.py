@@ -19,17 +19,7 @@ from fairtransport.auditing.tables import pair_distances
 from fairtransport.groups import make_groups
 from fairtransport.histograms import display_points
 from fairtransport.metrics import pairwise_distances
-from fairtransport.report.displays._base import (
-    THEME,
-    Display,
-    GroupLines,
-    Legend,
-    error_bars,
-    font_size,
-    is_narrow,
-    label_axes,
-    plain_legend,
-)
+from fairtransport.report.displays import _base as base
 from fairtransport.report.displays._distributions import ScoreDisplay
 from fairtransport.report.style.figures import MOST_NAMED
 
@@ -140,7 +130,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         return (min(9.0, 3.2 + 0.42 * self.indices_.size), min(7.6, 1.5 + 0.42 * self.indices_.size))
 
     def _draw(self) -> None:
-        ax, size = self.ax_, font_size(self.ax_)
+        ax, size = self.ax_, base.font_size(self.ax_)
         points = 100 * np.asarray(self.distances, dtype=np.float64)[np.ix_(self.indices_, self.indices_)]
         colours = load_extra("matplotlib.colors").LinearSegmentedColormap.from_list("distance", [_LIGHT, _DARK])
         self.image_ = ax.imshow(points, cmap=colours, vmin=0.0, vmax=max(float(points.max()), 1e-9), aspect="equal")
@@ -159,25 +149,25 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         ax, n_shown = self.ax_, self.indices_.size
         left_out = np.asarray(self.counts).size - n_shown
         xlabel = f"{left_out:,} smaller groups left out" if left_out else self.title
-        label_axes(ax, xlabel=xlabel, ylabel="", grid=False)
+        base.label_axes(ax, xlabel=xlabel, ylabel="", grid=False)
         judged = np.asarray(self.judged)
-        max_chars = 14 if is_narrow(ax) else 26
+        max_chars = 14 if base.is_narrow(ax) else 26
         rows = list(range(0, n_shown, max(1, round(n_shown / 24))))  # as many names as can be read
         names = [
             f"{shorten(self.names[index], max_chars, self.names)}{'' if judged[index] else ' ?'}  {row + 1}"
             for row, index in zip(rows, self.indices_[rows], strict=True)
         ]
-        ax.set_yticks(rows, names, fontsize=font_size(ax) - 0.5, parse_math=False)
-        ax.set_xticks(rows, [str(row + 1) for row in rows], fontsize=font_size(ax) - 0.5)
-        ax.tick_params(length=0, labelcolor=THEME.ink)
+        ax.set_yticks(rows, names, fontsize=base.font_size(ax) - 0.5, parse_math=False)
+        ax.set_xticks(rows, [str(row + 1) for row in rows], fontsize=base.font_size(ax) - 0.5)
+        ax.tick_params(length=0, labelcolor=base.THEME.ink)
         ax.spines[:].set_visible(False)
 
     def _write_numbers(self, points: Floats) -> list[Any]:
         texts = []
         for (row, column), value in np.ndenumerate(points):
             if row != column:
-                colour = _LIGHT if value > 0.55 * points.max() else THEME.ink
-                options = {"ha": "center", "va": "center", "fontsize": font_size(self.ax_) - 1, "color": colour}
+                colour = _LIGHT if value > 0.55 * points.max() else base.THEME.ink
+                options = {"ha": "center", "va": "center", "fontsize": base.font_size(self.ax_) - 1, "color": colour}
                 texts.append(self.ax_.text(column, row, f"{value:.1f}", **options))
         return texts
 
@@ -187,7 +177,7 @@ _MOST_WIDTH = 7.0  # points, of the edge with the largest effect
 
 
 @dataclass(eq=False, repr=False)
-class CausalEffectsDisplay(Display):
+class CausalEffectsDisplay(base.Display):
     """A causal graph, with the mean effect on the score of the paths that begin with each edge of the sensitive column.
 
     Parameters
@@ -274,8 +264,8 @@ class CausalEffectsDisplay(Display):
                 x, y, shorten(node, 24, self.positions_), ha="center", va="center", zorder=4, parse_math=False,
                 fontweight="bold" if strong else "normal",
                 bbox={
-                    "boxstyle": "round,pad=0.4", "facecolor": THEME.paper,
-                    "edgecolor": THEME.ink if strong else THEME.quiet,
+                    "boxstyle": "round,pad=0.4", "facecolor": base.THEME.paper,
+                    "edgecolor": base.THEME.ink if strong else base.THEME.quiet,
                 },
             )  # fmt: skip
         ax.set(xlim=(-0.3, 2.3), ylim=(-middle - 0.8, top + 0.35))
@@ -298,7 +288,7 @@ class CausalEffectsDisplay(Display):
     def _direct(self, top: float, mean: float, unit: float) -> None:
         """Draw the direct effect, over the mediators."""
         width = 0.8 + (_MOST_WIDTH - 0.8) * abs(mean) / unit
-        line = {"color": THEME.ink, "linewidth": width, "linestyle": "--", "zorder": 3}
+        line = {"color": base.THEME.ink, "linewidth": width, "linestyle": "--", "zorder": 3}
         self.ax_.plot([0.0, 0.0, 2.0, 2.0], [0.35, top, top, 0.7], **line)
         self.ax_.annotate("", xy=(2.0, 0.3), xytext=(2.0, 0.7), arrowprops=_arrow_style(width, effect=True))
         self._label(1.0, top, mean, "directly ")
@@ -306,7 +296,7 @@ class CausalEffectsDisplay(Display):
     def _label(self, x: float, y: float, mean: float, before: str = "") -> None:
         self.ax_.text(
             x, y, f"{before}{mean:+.3f}{self._share(mean)}", ha="center", va="center", zorder=5, fontsize="small",
-            bbox={"boxstyle": "round,pad=0.15", "facecolor": THEME.paper, "edgecolor": "none"},
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": base.THEME.paper, "edgecolor": "none"},
         )  # fmt: skip
 
     def _share(self, mean: float) -> str:
@@ -317,7 +307,7 @@ class CausalEffectsDisplay(Display):
 
 def _arrow_style(width: float, *, effect: bool, bend: float = 0.0) -> dict[str, Any]:
     return {
-        "arrowstyle": "-|>", "color": THEME.ink if effect else THEME.quiet, "alpha": 1.0 if effect else 0.45,
+        "arrowstyle": "-|>", "color": base.THEME.ink if effect else base.THEME.quiet, "alpha": 1.0 if effect else 0.45,
         "linewidth": width, "shrinkA": 0 if not bend else 8, "shrinkB": 0 if not bend else 8,
         "mutation_scale": 9 + 1.5 * width, "connectionstyle": f"arc3,rad={bend}",
     }  # fmt: skip
@@ -332,7 +322,7 @@ _OUTSIDE = "#b3261e"
 
 
 @dataclass(eq=False, repr=False)
-class AuditSeriesDisplay(Display):
+class AuditSeriesDisplay(base.Display):
     """Control chart of the mean distance between groups, for each value of a column.
 
     Parameters
@@ -381,18 +371,18 @@ class AuditSeriesDisplay(Display):
     def _check_and_size(self) -> tuple[float, float]:
         return (min(12.0, max(5.6, 0.32 * len(self.series.points))), 3.8)
 
-    def _draw(self) -> Legend:
+    def _draw(self) -> base.Legend:
         ax, points, centre = self.ax_, self.series.points, self.series.centre
         x = np.arange(len(points))
         edges = np.append(x - 0.5, x[-1] + 0.5)
         lower, upper = ([getattr(point, name) for point in points] for name in ("lower_limit", "upper_limit"))
         limits = [*lower, lower[-1]], [*upper, upper[-1]]
-        band = ax.fill_between(edges, *limits, step="post", color=THEME.target, linewidth=0, zorder=1)
-        (line,) = ax.plot(edges[[0, -1]], [centre, centre], color=THEME.quiet, linewidth=1, zorder=2)
+        band = ax.fill_between(edges, *limits, step="post", color=base.THEME.target, linewidth=0, zorder=1)
+        (line,) = ax.plot(edges[[0, -1]], [centre, centre], color=base.THEME.quiet, linewidth=1, zorder=2)
         estimates = [Estimate(point.distance, point.low, point.high) for point in points]
         values = np.array([point.distance for point in points])
-        style = {"fmt": "o", "color": THEME.ink, "markersize": 4.5, "linewidth": 1, "zorder": 4}
-        self.points_ = ax.errorbar(x, values, yerr=error_bars(estimates), **style)
+        style = {"fmt": "o", "color": base.THEME.ink, "markersize": 4.5, "linewidth": 1, "zorder": 4}
+        self.points_ = ax.errorbar(x, values, yerr=base.error_bars(estimates), **style)
         outside = np.array([point.outside for point in points])
         last = [(band, "Control limits"), (line, f"All rows, {100 * centre:.1f} points")]
         if outside.any():
@@ -405,14 +395,14 @@ class AuditSeriesDisplay(Display):
         turned = max(map(len, names)) > 4
         direction = {"rotation": 45, "ha": "right"} if turned else {"rotation": 0, "ha": "center"}
         ax.set_xticks(x[::step], names[::step], parse_math=False, **direction)
-        label_axes(ax, xlabel=shorten(self.series.by, 40), ylabel="Mean distance of two groups", percent=True)
+        base.label_axes(ax, xlabel=shorten(self.series.by, 40), ylabel="Mean distance of two groups", percent=True)
         ax.xaxis.label.set_parse_math(False)
         return lambda _: [(self.points_, "Distance and interval")], last
 
 
 def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
     """Draw the distribution functions of the groups for each value, with the same axes."""
-    audits = list(series.audits.items())[:MAX_PANELS]
+    audits = [(value, audit.shown) for value, audit in series.audits.items()][:MAX_PANELS]
     n_rows = math.ceil(len(audits) / n_columns)
     figure = load_extra("matplotlib.figure").Figure(figsize=(2.4 * n_columns, 1.9 * n_rows + 0.7), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
@@ -424,18 +414,20 @@ def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
         points = display_points(audit.histograms, _POINTS)
         curves = np.full((len(everyone), _POINTS), np.nan)
         curves[[order[label] for label in audit.histograms.groups.labels]] = audit.cdf(points)
-        lines = GroupLines(everyone, series.overall.histograms.group_rows)
+        lines = base.GroupLines(everyone, series.overall.histograms.group_rows)
         for curve in curves:
             lines.draw(ax, points, curve)
         handles = handles or lines.entries(30)
         ax.set(xlim=(points[0], points[-1]), ylim=(0, 1))
         mark = " (outside the limits)" if value in outside else ""
         title = ax.set_title(
-            shorten(one_line(value), 26) + mark, fontsize=font_size(ax) + 0.5, color=_OUTSIDE if mark else THEME.ink
+            shorten(one_line(value), 26) + mark,
+            fontsize=base.font_size(ax) + 0.5,
+            color=_OUTSIDE if mark else base.THEME.ink,
         )
         title.set_parse_math(False)
-        label_axes(ax, xlabel="", ylabel="", percent=True)
+        base.label_axes(ax, xlabel="", ylabel="", percent=True)
     for ax in axes.flat[len(audits) :]:
         ax.set_visible(False)
-    plain_legend(figure, handles, loc="outside upper left", ncols=4, fontsize=8)
+    base.plain_legend(figure, handles, loc="outside upper left", ncols=4, fontsize=8)
     return figure

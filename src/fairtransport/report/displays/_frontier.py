@@ -13,15 +13,7 @@ from fairtransport._extras import load_extra
 from fairtransport._text import shorten
 from fairtransport._validation import check_choice
 from fairtransport.groups import make_groups
-from fairtransport.report.displays._base import (
-    THEME,
-    Display,
-    empty_handle,
-    font_size,
-    is_narrow,
-    label_axes,
-    legend_above,
-)
+from fairtransport.report.displays import _base as base
 from fairtransport.report.style.figures import group_styles
 from fairtransport.selection import Frontier, frontier
 from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES, REGRESSION_METRICS
@@ -101,7 +93,7 @@ _MARKERS = "osD^vPX*"
 _METRICS = tuple(dict.fromkeys((*CURVE_METRICS, *REGRESSION_METRICS)))
 
 
-class FrontierDisplay(Display):
+class FrontierDisplay(base.Display):
     """Trade-off curves of one or several estimators.
 
     Parameters
@@ -220,16 +212,16 @@ class FrontierDisplay(Display):
         for index, style in enumerate(group_styles(make_groups(list(range(len(curves)))))):
             self._draw_curve(curves[index], style.colour, _MARKERS[index % len(_MARKERS)])
         self.floor_ = self._draw_floor()
-        label_axes(ax, xlabel=_LABELS[self.x], ylabel=_LABELS[self.y], few_ticks=True)
+        base.label_axes(ax, xlabel=_LABELS[self.x], ylabel=_LABELS[self.y], few_ticks=True)
         ax.margins(y=0.12)
         if self.x in DISPARITIES:
             ax.set_xlim(left=0.0)
-        legend_above(ax, self._entries)  # before the labels, which need to know where the axes are
+        base.legend_above(ax, self._entries)  # before the labels, which need to know where the axes are
         self.labels_ = label_points(
             ax,
             [(*point, value) for curve in curves for point, value in self._points(curve)],
             colours=[line.get_color() for line in self.lines_ for _ in line.get_xdata()],
-            size=font_size(ax) - 1.0,
+            size=base.font_size(ax) - 1.0,
             lines=[np.column_stack(line.get_data()) for line in self.lines_],
         )
 
@@ -243,7 +235,7 @@ class FrontierDisplay(Display):
         x, y = curve.mean(self.x), curve.mean(self.y)
         error = np.nan_to_num(curve.standard_error(self.y))
         band = self.ax_.fill_between(x, y - error, y + error, color=colour, alpha=0.16, linewidth=0, zorder=2)
-        narrow = is_narrow(self.ax_)
+        narrow = base.is_narrow(self.ax_)
         (line,) = self.ax_.plot(
             x,
             y,
@@ -263,7 +255,7 @@ class FrontierDisplay(Display):
             return None
         floor = min(float(curve.mean("noise_floor")[-1]) for curve in self.frontiers.values())
         left = min(0.0, self.ax_.get_xlim()[0])
-        return self.ax_.axvspan(left, floor, color=THEME.target, alpha=0.7, linewidth=0, zorder=1)
+        return self.ax_.axvspan(left, floor, color=base.THEME.target, alpha=0.7, linewidth=0, zorder=1)
 
     def _entries(self, max_chars: int) -> list[tuple[Any, str]]:
         """Return the entries of the legend, each label of at most so many characters."""
@@ -275,7 +267,7 @@ class FrontierDisplay(Display):
         if self.floor_ is not None:
             entries.append((self.floor_, "Noise floor: chance alone"))
         parameters = sorted({curve.parameter.rpartition("__")[2] for curve in self.frontiers.values()})
-        return [*entries, (empty_handle(), shorten(f"Numbers: {', '.join(parameters)}", max_chars))]
+        return [*entries, (base.empty_handle(), shorten(f"Numbers: {', '.join(parameters)}", max_chars))]
 
 
 def _estimator_name(curve: Frontier) -> str:

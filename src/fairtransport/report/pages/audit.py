@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from fairtransport import report
 from fairtransport._arrays import Floats
@@ -36,6 +36,7 @@ from fairtransport.auditing.tables import (
 )
 from fairtransport.auditing.text import AUDIT_TABLES, reliability_rows
 from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
+from fairtransport.groups import MIN_SHOWN_ROWS
 from fairtransport.report._what_if import NodeMasses, Outcome, WhatIf, score_title
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, figure_bytes, group_styles, image_address
@@ -61,6 +62,7 @@ def collect_panels(audit: Audit) -> list[dict[str, Any]]:
     by_size = sorted(compared_groups(audit), key=lambda index: -audit.groups[index].effective_rows)
     overall = audit.calibration.overall
     everyone = _path(_points(audit, overall))
+    by_size = [index for index in by_size if not audit.groups[index].withheld]
     shown = [(audit.calibration.groups[index], index, everyone) for index in sorted(by_size[:MOST_NAMED])]
     panels = []
     for one, group, others in [(overall, None, ""), *shown]:
@@ -105,7 +107,8 @@ def collect_outcomes(audit: Audit) -> list[dict[str, Any]]:
 def collect_sheets(audit: Audit, tables: Sequence[Table]) -> dict[str, list[list[Any]]]:
     """Return what can be saved as CSV, by key: tables, the distances between all groups, and figures with labels."""
     names = [one_line(group.name) for group in audit.groups]
-    rows = ([name, *row] for name, row in zip(names, audit.distances.tolist(), strict=True))
+    distances = (["" if math.isnan(distance) else distance for distance in row] for row in audit.distances.tolist())
+    rows = ([name, *row] for name, row in zip(names, distances, strict=True))
     sheets = {**{table.key: table.sheet for table in tables}, "distances": [["", *names], *rows]}
     if audit.error_rates:
         sheets["errors-reference"] = sheet_of(AUDIT_TABLES["error_rates"](audit))  # all rates at all thresholds
@@ -203,7 +206,8 @@ def _support_sentence(one: GroupEffects) -> str:
 def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:
     """Return the further sentences of the verdict, with one on repair where the scores can be repaired."""
     points = list(audit.verdict.points)
-    return [*points, _repair(audit, what_if)] if what_if.reduced.can_repair else points
+    comparable = sum(not group.withheld for group in audit.groups) >= 2
+    return [*points, _repair(audit, what_if)] if comparable and what_if.reduced.can_repair else points
 
 
 def _repair(audit: Audit, what_if: WhatIf) -> str:
@@ -227,6 +231,8 @@ def collect_cards(audit: Audit) -> list[dict[str, str]]:
     cards = []
 
     def card(name: str, estimate: Any, show: Callable[[float], str], remark: str, unit: str = "") -> None:
+        if math.isnan(estimate.value):
+            return
         value, low, high = map(show, (estimate.value, estimate.low, estimate.high))
         detail = f"{interval_head(audit)} {low} to {high}"
         cards.append({"name": name, "value": value, "detail": detail, "remark": remark, "unit": unit})
@@ -271,6 +277,10 @@ def collect_script_data(
     """Collect what the script needs of one audit, or of two audits of the same groups."""
     first = what_ifs[0].audit
     settings = first.settings
+    withheld = [
+        any(what_if.audit.groups[index].withheld for what_if, index in zip(what_ifs, each, strict=True))
+        for each in zip(*indices, strict=True)
+    ]
     return {
         "range": list(settings.range),
         "ranks": not settings.bounded,
@@ -279,9 +289,9 @@ def collect_script_data(
         "confidence": f"{settings.confidence:.0%}",
         "favourable": settings.favourable,
         "minJudgedRows": settings.small_groups.min_size,
-        "z": float(ndtri((1 + settings.confidence) / 2)),
+        "z": NormalDist().inv_cdf((1 + settings.confidence) / 2),
         "labelled": all(what_if.reduced.has_labels for what_if in what_ifs),
-        "groups": _styled_groups(first),
+        "groups": _styled_groups(first, withheld),
         "tukey": [round(value, 6) for value in critical_values(len(first.groups), first.settings.confidence)],
         "audits": [_audit_data(*audit) for audit in zip(what_ifs, names, indices, strict=True)],
     }
@@ -292,7 +302,7 @@ def audit_styles(audit: Audit) -> tuple[GroupStyle, ...]:
     return group_styles(audit.histograms.groups, audit.histograms.group_rows)
 
 
-def _styled_groups(audit: Audit) -> list[dict[str, Any]]:
+def _styled_groups(audit: Audit, withheld: Sequence[bool]) -> list[dict[str, Any]]:
     return [
         {
             "name": one_line(name),
@@ -300,8 +310,9 @@ def _styled_groups(audit: Audit) -> list[dict[str, Any]]:
             "colour": style.colour,
             "dashes": style.dash_array,
             "named": style.named,
+            "withheld": hidden,
         }
-        for name, style in zip(audit.names, audit_styles(audit), strict=True)
+        for name, style, hidden in zip(audit.names, audit_styles(audit), withheld, strict=True)
     ]
 
 
@@ -378,7 +389,7 @@ def audit_page(
     sheets = collect_sheets(audit, [table for part in tables.values() for table in part])
     heading = audit.provenance.title if title is None else title
     by = shorten(f"{scores_word(audit).capitalize()} by {', '.join(map(one_line, audit.settings.columns))}", 80)
-    largest = largest_groups(audit)
+    largest = [index for index in largest_groups(audit) if not audit.groups[index].withheld]
     distances = pair_distances(audit)[np.ix_(largest, largest)]
     page = render_audit_page(
         collect_common([what_if], [""], [range(len(audit.groups))], sheets),
@@ -444,6 +455,7 @@ def collect_common(
         "averaged": "all thresholds" if settings.bounded else "all shares of people selected",
         "n_groups": count_word(len(first.groups)),
         "most_named": MOST_NAMED,
+        "min_shown": MIN_SHOWN_ROWS,
         "rate_names": RATE_NAMES,
         "sources": [(name, lines) for name, audit in audits if (lines := list(audit.provenance.lines()))],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from importlib import resources
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from fairtransport._extras import load_extra
 from fairtransport._text import percent
+from fairtransport.auditing.tables import EMPTY
 from fairtransport.report.style.web_pages import base_style, join_scripts, template_environment
 from fairtransport.storage import write_atomically
 
@@ -67,10 +69,15 @@ def write_page(page: str, path: Any) -> Path | str:
     return page if path is None else write_atomically(path, page.encode())
 
 
+def _percent(share: float) -> str:
+    """Return a share as a percentage, or a dash where it is withheld."""
+    return EMPTY if math.isnan(share) else percent(share)
+
+
 def render_audit_page(common: dict[str, Any], **sections: Any) -> str:
     """Fill the template; nothing but the style sheet and the script of the page may run."""
     environment, markup = template_environment(), load_extra("markupsafe")
-    environment.filters |= {"isolate": lambda text: _isolate(text, markup), "percent": percent}
+    environment.filters |= {"isolate": lambda text: _isolate(text, markup), "percent": _percent}
     style = base_style() + environment.get_template("audit/page.css").render(max_rows=_MAX_ROWS)
     script = join_scripts([_template(f"{name}.js") for name in _SCRIPTS])
     page: str = environment.get_template("audit/page.html").render(

@@ -19,18 +19,7 @@ from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice, check_real
 from fairtransport.tables._engines import NumberedTable, quoted
 from fairtransport.tables.column_roles import suggest_names
-from fairtransport.tables.files._formats import (
-    ENCODINGS,
-    MOST_LINE,
-    CsvOptions,
-    csv_layouts,
-    excel_layouts,
-    feather_layouts,
-    json_layouts,
-    kind_of,
-    parquet_layouts,
-    with_unique_names,
-)
+from fairtransport.tables.files import _formats as formats
 from fairtransport.tables.files.engine import DEFAULT_MEMORY, MOST_EXPANSION, DecompressionGuard, Engine
 from fairtransport.tables.files.paths import FoundFile, find_files
 
@@ -86,7 +75,7 @@ _CSV_REASONS = {
     "Invalid unicode": "the file is not UTF-8; give its encoding=, or convert it.",
     "unterminated quote": _QUOTES,
     "quote should be followed": _QUOTES,
-    "Maximum line size": f"the line is longer than {MOST_LINE:,} bytes.",
+    "Maximum line size": f"the line is longer than {formats.MOST_LINE:,} bytes.",
 }
 
 
@@ -356,8 +345,14 @@ _BATCH = 1 << 17
 T = TypeVar("T")
 
 
+def check_open(table: object) -> None:
+    """Raise unless files are open."""
+    if not isinstance(table, FileTable):
+        raise TypeError(f"table must be open files (fairtransport.tables.open_files); got {type(table).__name__}.")
+
+
 def open_files(
-    names: Sequence[str | os.PathLike[str]],
+    names: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     format: str | None = None,  # noqa: A002 - the common name
     delimiter: str | None = None,
@@ -369,18 +364,18 @@ def open_files(
     memory: str = DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> FileTable:
-    """Open files as one table; only their headers are read."""
-    check_choice(encoding, tuple(ENCODINGS), name="encoding")
+    """Open a file, or several as one table; only their headers are read."""
+    check_choice(encoding, tuple(formats.ENCODINGS), name="encoding")
     check_choice(decimal, (".", ","), name="decimal")
     check_real(max_expansion, name="max_expansion", least=1.0)
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(
             f"delimiter must be one character, and neither a quotation mark nor a line end; got {delimiter!r}."
         )
-    files = find_files(names, format=format)
+    files = find_files([names] if isinstance(names, str | os.PathLike) else names, format=format)
     engine = Engine(memory=memory, threads=threads)
     try:
-        csv = CsvOptions(delimiter, encoding, tuple(null), decimal)
+        csv = formats.CsvOptions(delimiter, encoding, tuple(null), decimal)
         return FileTable(engine, files, csv, max_expansion, sheet)
     except BaseException:
         engine.close()
@@ -391,7 +386,12 @@ class FileTable:
     """Files as one table; see `open_files`."""
 
     def __init__(
-        self, engine: Engine, files: list[FoundFile], csv: CsvOptions, max_expansion: float, sheet: str | None = None
+        self,
+        engine: Engine,
+        files: list[FoundFile],
+        csv: formats.CsvOptions,
+        max_expansion: float,
+        sheet: str | None = None,
     ) -> None:
         if sheet is not None and files[0].format != "excel":
             raise ValueError(f"sheet names a sheet of an Excel file, and {files[0].path} is none.")
@@ -399,14 +399,14 @@ class FileTable:
         self._layouts: list[Layout] = []
         self._checked = False  # whether all files have been decompressed once
         make: dict[str, Callable[[], Iterator[Layout]]] = {
-            "csv": lambda: csv_layouts(files, engine.connection, csv),
-            "jsonl": lambda: json_layouts(files, engine.connection),
-            "parquet": lambda: parquet_layouts(files, engine.connection),
-            "feather": lambda: feather_layouts(files, engine.connection),
-            "excel": lambda: excel_layouts(files, engine.connection, sheet, max_expansion),
+            "csv": lambda: formats.csv_layouts(files, engine.connection, csv),
+            "jsonl": lambda: formats.json_layouts(files, engine.connection),
+            "parquet": lambda: formats.parquet_layouts(files, engine.connection),
+            "feather": lambda: formats.feather_layouts(files, engine.connection),
+            "excel": lambda: formats.excel_layouts(files, engine.connection, sheet, max_expansion),
         }
         with self._redacted_errors():
-            self._layouts = [with_unique_names(layout) for layout in make[files[0].format]()]
+            self._layouts = [formats.with_unique_names(layout) for layout in make[files[0].format]()]
         self.names = self._layouts[0].names
 
     def __enter__(self) -> Self:
@@ -437,8 +437,15 @@ class FileTable:
         """Raise unless every file has each column once, with the same kind of values."""
         check_used(self._layouts, columns)
 
+    def check_output(self, path: str | os.PathLike[str]) -> None:
+        """Raise when a file to write is one of those that are read."""
+        if any(Path(path).resolve() == one.resolve() for one in self.paths):
+            raise ValueError(f"{path} is read, and cannot be written at once; name another file.")
+
     def check_new(self, name: str) -> None:
-        """Raise when the table already has a column of this name."""
+        """Raise when the table already has a column of this name, or when the name is empty."""
+        if not name:
+            raise ValueError("The new column needs a name: output= is empty.")
         taken = next((known for known in self.names if known.casefold() == name.casefold()), None)
         if taken is not None:
             raise ValueError(f"The table has a column {taken!r} already; name another with output=.")
@@ -453,7 +460,7 @@ class FileTable:
             raise ValueError("A positive label requires a column of labels.")
         self.check(columns)
         with self._redacted_errors():
-            kind = kind_of(guessed_type(self._layouts, columns.label))
+            kind = formats.kind_of(guessed_type(self._layouts, columns.label))
         if kind == "numbers":
             try:
                 number = float(text)

@@ -122,6 +122,7 @@ ENCODINGS = {"utf-8": "utf-8-sig", "latin-1": "latin-1", "utf-16": "utf-16"}
 #: Largest length of a line in bytes, as in the engine.
 MOST_LINE = 2_000_000
 _DELIMITERS = (",", ";", "\t", "|")
+_OTHERS = {"<!doctype html": "a web page", "<html": "a web page", "<?xml": "XML", "%pdf-": "a PDF"}
 _HEAD_BYTES = 1 << 17
 _MOST_RECORDS = 50
 
@@ -143,6 +144,9 @@ def read_head(file: FoundFile, *, delimiter: str | None = None, encoding: str = 
     if skipped is None:
         raise ValueError(f"{file.path} has only empty lines.")
     body = lines[skipped:]
+    other = next((kind for start, kind in _OTHERS.items() if body[0].lstrip().lower().startswith(start)), None)
+    if other is not None:
+        raise ValueError(f"{file.path} is not a CSV file but {other}; export or download the table itself.")
     if delimiter is None and file.tabbed:
         delimiter = "\t"
     candidates = (delimiter,) if delimiter is not None else _DELIMITERS

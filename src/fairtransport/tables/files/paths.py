@@ -111,6 +111,13 @@ def _file_format(path: Path, format_name: str | None) -> tuple[str, str | None]:
     return known, compression
 
 
+def file_extension(name: str | os.PathLike[str]) -> str:
+    """Return the end of a name that says the format of a file, such as ``".csv.gz"``; empty if it is not known."""
+    path = Path(os.fspath(name).lower())
+    known, packed = split_suffixes(path)
+    return known + (path.suffix if packed else "") if known in FORMATS else ""
+
+
 def split_suffixes(path: Path) -> tuple[str, str | None]:
     """Return the extension that determines the format, and the compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]

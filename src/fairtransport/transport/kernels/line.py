@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fairtransport._arrays import Floats, Ints
 from fairtransport._columns.compilation import FAST_MATH, cached_njit
 
+_U = np.uint64
 _BLOCK = 256  # gaps that are summed before they are added to the total, so that rounding does not grow with n
 
 
@@ -59,6 +60,37 @@ def group_areas(values, codes, masses, totals, separate):
         ranked += block
         total += block_total
     return ranked, total
+
+
+@cached_njit(nogil=True)
+def pack_keys(bits, codes, shift, keys):
+    """Write the bits of scores, without their sign, and codes in the last ``shift`` bits."""
+    for i in range(keys.shape[0]):
+        keys[i] = ((bits[i] & 0x7FFFFFFFFFFFFFFF) << shift) | codes[i]
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def rank_area(keys, size):
+    """Return the area between the distribution functions of the ranks of two groups.
+
+    Ascending ``keys`` are scores and, in their last bit, whether a row is in the second group, of ``size`` rows.
+    """
+    n_rows = keys.shape[0]
+    total, before, second, i = 0.0, 0.0, 0, 0
+    while i < n_rows:
+        block, last = 0.0, min(i + _BLOCK, n_rows)
+        while i < last:
+            start, key = i, keys[_U(i)]
+            second += key & 1
+            i += 1
+            while i < n_rows and (keys[_U(i)] ^ key) >> 1 == 0:  # ties have one rank
+                second += keys[_U(i)] & 1
+                i += 1
+            after = float(abs(second * n_rows - i * size))  # whole numbers, so that equal shares are equal
+            block += (i - start) * (before + after)
+            before = after
+        total += block
+    return total / (2.0 * n_rows) / (float(size) * float(n_rows - size))
 
 
 @cached_njit(nogil=True, error_model="numpy")

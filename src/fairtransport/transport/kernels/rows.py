@@ -1,7 +1,8 @@
-"""Logits and gradients of drawn rows, and the random numbers by which they are drawn.
+"""Products with rows, and the random numbers by which they are drawn.
 
-The plain twin of `score_rows` is the product of a matrix and a vector. Indices are unsigned, because numba checks
-whether a signed one counts from the end.
+The plain twin of `score_rows` and `score_sparse` is the product of a matrix and a vector, that of `add_rows` and
+`sum_sparse` the product with its transpose, and that of `add_outer_products` X' diag(f) X. Indices are unsigned,
+because numba checks whether a signed one counts from the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from fairtransport._arrays import Ints
 from fairtransport._columns.compilation import FAST_MATH, cached_njit
 
-_U, _1 = np.uint64, np.uint64(1)
+_U, _1, _2 = np.uint64, np.uint64(1), np.uint64(2)
 
 
 class Rows(NamedTuple):
@@ -73,6 +74,52 @@ def add_rows(rows, drawn, factors, gradient, model):
         row, factor = _U(drawn[i]), factors[i]
         for k in range(starts[row], starts[row + _1]):
             gradient[model, columns[k]] += factor * values[k]
+
+
+@cached_njit(nogil=True, fastmath={"contract"})
+def score_sparse(values, columns, starts, theta, logits):
+    """Write the logits of all sparse rows under ``theta``, the intercept last, into ``logits``."""
+    intercept = theta[theta.shape[0] - 1]
+    for i in range(logits.shape[0]):
+        even, odd = intercept, 0.0
+        k, end = _U(starts[i]), _U(starts[i + 1])
+        while k + _1 < end:
+            even += values[k] * theta[_U(columns[k])]
+            odd += values[k + _1] * theta[_U(columns[k + _1])]
+            k += _2
+        if k < end:
+            even += values[k] * theta[_U(columns[k])]
+        logits[i] = even + odd
+
+
+@cached_njit(nogil=True, fastmath={"contract"})
+def sum_sparse(values, columns, starts, factors, gradient):
+    """Write the sum of all sparse rows, row i times ``factors[i]``, and that of the factors into ``gradient``."""
+    gradient[:] = 0.0
+    total = 0.0
+    for i in range(factors.shape[0]):
+        factor = factors[i]
+        total += factor
+        for k in range(_U(starts[i]), _U(starts[i + 1])):
+            gradient[_U(columns[k])] += factor * values[k]
+    gradient[gradient.shape[0] - 1] = total
+
+
+@cached_njit(nogil=True)
+def add_outer_products(values, columns, starts, drawn, factors, moments):
+    """Add the outer product of each drawn sparse row, with a last column of ones, times its factor to ``moments``.
+
+    Columns of a row ascend, and only the lower triangle is written.
+    """
+    last = _U(moments.shape[0] - 1)
+    for i in range(drawn.shape[0]):
+        factor, begin, end = factors[i], _U(starts[drawn[i]]), _U(starts[drawn[i] + 1])
+        moments[last, last] += factor
+        for k in range(begin, end):
+            column, product = _U(columns[k]), factor * values[k]
+            moments[last, column] += product
+            for j in range(begin, k + _1):
+                moments[column, _U(columns[j])] += product * values[j]
 
 
 # Random numbers as a function of (seed, position): SplitMix64 over a counter.

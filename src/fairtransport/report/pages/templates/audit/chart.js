@@ -59,6 +59,7 @@ function densityOfEveryone(audit, amount) {
   const whole = audit.groups.reduce((sum, group) => sum + group.total, 0);
   const mixed = new Float64Array(POINTS);
   for (const group of audit.groups) {
+    if (!group.total) continue;
     const curve = curveDensity(group, amount, group.effective);
     for (let j = 0; j < POINTS; j += 1) mixed[j] += (curve[j] * group.total) / whole;
   }

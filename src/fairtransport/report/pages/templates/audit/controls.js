@@ -47,7 +47,7 @@ function choose(which) {
   const boxes = [...document.querySelectorAll("#chips .chip input")];
   for (const box of boxes) {
     const index = Number(box.value);
-    box.checked = which === "all" || (which === "named" && GROUPS[index].named);
+    box.checked = !box.disabled && (which === "all" || (which === "named" && GROUPS[index].named));
     state.chosen[index] = box.checked;
   }
   refresh();

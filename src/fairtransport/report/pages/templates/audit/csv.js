@@ -4,6 +4,7 @@ const FORMULA = /^[\s\u0000-\u001f]*[=+\-@\uff1d\uff0b\uff0d\uff20]/;
 
 function csvCell(value) {
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
+  if (value === null) return "";
   const text = FORMULA.test(value) ? `'${value}` : String(value);
   return /[",;\n\r']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -43,5 +43,6 @@ const AUDITS = DATA.audits.map((audit) => ({
 const REPAIRABLE = AUDITS.length === 1 && AUDITS[0].groups.every((group) => group.images);
 
 // Choices of the reader.
-const state = { threshold: DATA.threshold, amount: 0, chosen: GROUPS.map(() => true) };
+const state = { threshold: DATA.threshold, amount: 0, chosen: GROUPS.map((group) => !group.withheld) };
+const N_SHOWN = GROUPS.filter((group) => !group.withheld).length; // the figures of the others are withheld
 const chosenIndices = () => GROUPS.map((_, index) => index).filter((index) => state.chosen[index]);

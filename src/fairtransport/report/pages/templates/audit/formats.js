@@ -15,7 +15,7 @@ function fixed(value, digits) {
   return ((below + Math.abs(below % 2)) / 10 ** digits).toFixed(digits);
 }
 
-const percent = (share) => `${fixed(100 * share, 1)}%`;
+const percent = (share) => (Number.isFinite(share) ? `${fixed(100 * share, 1)}%` : "\u2013");
 
 // A score with as many digits as its range needs.
 const DIGITS = Math.max(0, Math.ceil(2 - Math.log10(HIGH - LOW) - 1e-9));

@@ -66,6 +66,7 @@ function updateStrip(result, number, unrepaired) {
 function updateRow(row, index, now, chosen) {
   row.classList.toggle("off", !state.chosen[index]);
   row.classList.toggle("few", AUDITS.some((audit) => !audit.groups[index].judged));
+  if (GROUPS[index].withheld) return;
   now.forEach((result, number) => {
     const rate = result.rates[index];
     const top = chosen.length ? result.outcomes[result.better].value : NaN;
@@ -112,7 +113,7 @@ function sentence(now, chosen, unrepaired) {
     element.textContent = GROUPS[index].short;
     return element;
   };
-  if (chosen.length < GROUPS.length) parts.push(`Of the ${chosen.length} chosen groups: `);
+  if (chosen.length < N_SHOWN) parts.push(`Of the ${chosen.length} chosen groups: `);
   now.forEach((result, number) => {
     if (now.length > 1) parts.push(`${number ? " " : ""}${AUDITS[number].name}: `);
     const { lowest, highest, ratio } = result;

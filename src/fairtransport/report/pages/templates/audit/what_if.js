@@ -220,7 +220,7 @@ function whatIf(audit, threshold, amount, chosen) {
     if (rates[index].value < rates[lowest].value) lowest = index;
     if (rates[index].value > rates[highest].value) highest = index;
   }
-  const all = chosen.length === audit.groups.length;
+  const all = chosen.length === N_SHOWN;
   const outcomes = HIGH_IS_FAVOURABLE ? rates : rates.map(complement);
   const z = judged.length > 1 ? extremesZ(judged.map((index) => rates[index])) : DATA.z;
   const extreme = (index) => {
@@ -243,7 +243,7 @@ function whatIf(audit, threshold, amount, chosen) {
     compared: judged.length,
     ...asked,
     gaps: all ? asked?.gaps : undefined,
-    ratio: all && asked ? asked.ratio
+    ratio: all && asked && Number.isFinite(asked.ratio.value) ? asked.ratio
       : judged.length ? ratioOf(extreme(worse), extreme(better)) : { value: NaN, low: 0, high: Infinity },
     get disparity() { // exact, as the audit computed it
       return all && !amount ? audit.disparity : disparity(audit, amount, judged);
