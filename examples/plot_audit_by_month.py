@@ -25,7 +25,7 @@ def main(path: str) -> None:
     group = rng.choice(["a", "b"], month.size)
     score = rng.beta(4, 4, month.size) - 0.08 * ((month > 6) & (group == "b"))
     table = pd.DataFrame({"month": month, "group": group, "score": score.clip(0, 1)})
-    few = Inference(n_bootstrap=100, n_permutations=100, random_state=0)
+    few = Inference(n_bootstrap=100, n_permutations=100)
     series = ft.audit_table(table, score="score", sensitive_features="group", by="month", inference=few)
     figure = AuditSeriesDisplay.from_series(series).figure_
     print(series)

@@ -36,7 +36,7 @@ def main(path: str) -> None:
 
     graph = "digraph { {sex age} -> hours; {sex hours} -> test }"
     transport = CounterfactualTransport(graph, sensitive="sex", quantiles="linear")
-    few = Inference(n_bootstrap=10, n_permutations=5, random_state=0)
+    few = Inference(n_bootstrap=10, n_permutations=5)
     effects = ft.causal.audit_counterfactual(score, table, transport, to="M", inference=few, n_orders=1)
     figure, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
     CausalEffectsDisplay.from_effects(effects, ax=ax)

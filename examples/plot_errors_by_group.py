@@ -31,7 +31,7 @@ def main(path: str) -> None:
     before = model.predict_proba(X[test])[:, 1]
     after = repair.transform(before, sensitive_features=sex[test])
     figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
-    few = Inference(n_bootstrap=100, n_permutations=100, random_state=0)
+    few = Inference(n_bootstrap=100, n_permutations=100)
     for row, (name, scores) in zip(axes, {"before": before, "after": after}.items(), strict=True):
         audit = ft.audit(scores, y[test], sensitive_features=sex[test], inference=few)
         for ax, display in zip(row, (ErrorRateDisplay, ReliabilityDisplay), strict=True):

@@ -1,4 +1,4 @@
-"""Which pairs of groups differ most.
+"""Pairs of groups that differ most.
 
 Race crossed with sex on Adult: the distance between the scores of each pair of groups, in percentage points, of a
 logistic regression on five columns:

@@ -1,4 +1,4 @@
-"""How the automatic weight is chosen.
+"""The choice of the automatic weight.
 
 Rank disparity and information kept along the path of weights that ``fit`` tried, and the weight that it took: the
 smallest at which groups differ no more than by chance, or beyond which too much would be lost:
