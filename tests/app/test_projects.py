@@ -295,6 +295,19 @@ def test_thresholds_that_the_scores_do_not_have_are_named_beside_the_field_of_th
     assert 'id="min_size"' in shown(project, "choose")
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("0,5", "0,5"), ("0,3; 0,5", "0,3, 0,5"), ("0.5,0.7", ""), ("0.5,1", ""), ("1,0.5", ""), ("0.3; 0.5", ""),
+        ("0, 1", ""), ("top 10%,top 20%", ""), ("top 12,5%", "12,5"), ("0,1", "0,1"),
+    ],
+)  # fmt: skip
+def test_a_decimal_comma_is_named_as_it_was_typed(project, text, named):
+    project.settings["thresholds"] = text
+    assert _check(project, "audit") == ({"thresholds": TEXTS["error_comma"].format(text=named)} if named else {})
+    assert f'value="{text}"' in shown(project, "audit")
+
+
 def test_a_score_of_text_and_a_column_with_two_roles_are_explained_beside_the_field(project):
     project.settings |= {"score": "region", "label": "", "pos_label": ""}
     assert [*_check(project, "data")] == ["score"]

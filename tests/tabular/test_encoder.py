@@ -12,7 +12,8 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fairtransport.tabular import TableEncoder
+from fairtransport.tables import open_files
+from fairtransport.tabular import TableEncoder, collect_file, describe_columns, guess_roles
 
 CANARY = "Zebulon Quux"
 
@@ -236,6 +237,23 @@ def test_row_numbers_with_gaps_are_distinguished_from_measurements():
         "x": rng.random(1500),
     }
     assert TableEncoder().fit(table).left_out_ == {"row": "it numbers the rows"}
+
+
+@pytest.mark.parametrize("written", [pd.DataFrame.to_csv, pd.DataFrame.to_parquet])
+def test_the_index_of_a_pandas_table_is_no_feature_and_proposed_to_be_left_out(written, tmp_path):
+    """Its labels have gaps too large to be row numbers; CSV files have no name for it."""
+    index = pd.Index(np.random.default_rng(0).permutation(10_000)[:400])
+    frame = pd.DataFrame({"age": np.arange(400) % 60, "sex": ["F", "M"] * 200}, index=index)
+    written(frame, tmp_path / "people")
+    kind = "csv" if written is pd.DataFrame.to_csv else "parquet"
+    with open_files(tmp_path / "people", format=kind) as file:
+        table = collect_file(file, guess=True)
+    name = "" if kind == "csv" else "__index_level_0__"
+    for table in (table, table.rename_columns(["Unnamed: 0" if one == name else one for one in table.column_names])):
+        columns = describe_columns(table)
+        left_out = {one["name"]: one["left_out"] for one in columns if one["left_out"]}
+        assert [*left_out.values()] == ["in files of pandas, a column of this name is the index of the rows"]
+        assert guess_roles(columns)[0]["drop"] == [*left_out] == [*TableEncoder().fit(table).left_out_]
 
 
 def test_absurd_numbers_stay_finite():

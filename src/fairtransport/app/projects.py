@@ -130,7 +130,7 @@ class Project:
     def now(self) -> dict[str, Any]:
         """The settings of now, as jobs have them."""
         known = {} if self.column(self.settings["label"])["distinct"] in {1, 2} else {"pos_label": ""}  # of numbers
-        parts = [part.strip() for part in self.settings["thresholds"].split(",")]
+        parts = [part.strip() for part in re.split("[,;]", self.settings["thresholds"])]
         return {**self.settings, "thresholds": [*filter(None, parts)], **known}
 
     def clean(self) -> None:

@@ -48,6 +48,7 @@ _RESULT_POLICY = (
     "blob:; frame-ancestors 'self'"
 )
 _THRESHOLD = re.compile(r"(-?\d*\.?\d+(?:e-?\d+)?)|top (\d*\.?\d+) ?%", re.IGNORECASE)
+_COMMA = re.compile(r"(?<![\d.])\d+,\d+(?![\d.])")  # one number, or two
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 620, 20, 310  # of the area of points, in a picture of 640 by 360
 _LEAK = 0.98  # area under the ROC curve that features known before the outcome hardly ever reach
 _DATA = ("score", "label", "pos_label", "sensitive")
@@ -210,7 +211,8 @@ def _check(project: Project, step: str) -> dict[str, str]:
     twice = next((name for name in roles if roles.count(name) > 1), None)
     score, here = project.column(settings["score"]), step == "data"
     most = 1.0 if score.get("unit") else sys.float_info.max
-    wrong = [text for text in project.now["thresholds"] if not _is_threshold(text, most)]
+    commas = _COMMA.findall(settings["thresholds"])
+    wrong = commas or [text for text in project.now["thresholds"] if not _is_threshold(text, most)]
     strata = [one for one in map(project.column, settings["strata"]) if one["distinct"] > MOST_VALUES]
     label, size, criterion = project.column(settings["label"]), settings["min_size"], settings["criterion"]
     found = {
@@ -224,7 +226,7 @@ def _check(project: Project, step: str) -> dict[str, str]:
     if step != "data":
         parity, numbers = criterion == "demographic_parity", label["distinct"] > 2 and criterion == "equal_opportunity"
         found |= {
-            "thresholds": "error_threshold" if wrong and step == "audit" else "",
+            "thresholds": ("error_comma" if commas else "error_threshold") if wrong and step == "audit" else "",
             "min_size": "" if size.isdecimal() and int(size) else "error_min_size",
             "criterion": "error_opportunity" if numbers else "" if parity or settings["label"] else "error_label",
             "strata": "error_strata" if repairs and any(one["kind"] == "number" for one in strata) else "",

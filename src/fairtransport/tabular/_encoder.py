@@ -43,7 +43,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The encoding of each column that is used.
     left_out_ : dict of str to str
         Columns that are not used, and why: no values, a single value, a different text in almost every row (an
-        identifier), row numbers, lists or records.
+        identifier), row numbers, the index of a pandas table, lists or records.
     unreadable_ : dict of str to int
         Cells of numeric or date columns that contain something else, treated as missing: at most 5% of a column.
     n_features_in_, feature_names_in_

@@ -30,6 +30,7 @@ _BOOLEANS = {"0": "false", "0.0": "false", "1": "true", "1.0": "true"}
 _KNOWN_BOOLEANS = frozenset({"false", "true", "missing"})
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _LEADING_ZERO = re.compile(r"[+-]?0\d")  # such as 01234
+_PANDAS_INDEX = re.compile(r"(?:__index_level_\d+__|Unnamed: 0)?")  # names, or none, of the index in files of pandas
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_PER_DAY = 86_400.0
 
@@ -397,6 +398,8 @@ class ColumnTally:
             raise LeftOut("lists or records")
         if not self.n_present:
             raise LeftOut("no values")
+        if _PANDAS_INDEX.fullmatch(self.name):
+            raise LeftOut("in files of pandas, a column of this name is the index of the rows")
         if self.kind == "text":
             most = (1.0 - _MIN_SHARE) * self.n_present
             readable = [key for key, reading in self.readings.items() if reading.unreadable <= most]

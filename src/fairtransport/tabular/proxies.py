@@ -108,7 +108,7 @@ def guess_roles(columns: list[dict[str, Any]], table: Any = None) -> tuple[dict[
         why |= {"label": f"label_{kind}", "pos_label": f"positive_{'usual' if usual else 'rare'}"}
         if table is not None and roles["score"] and not usual:
             roles["pos_label"], why["pos_label"] = _higher_label(table, label["name"], roles["score"]), "positive_high"
-    roles["drop"] = [one["name"] for one in columns if one["left_out"] and one["name"] != roles["score"]]
+    roles["drop"] = [one["name"] for one in columns if one["left_out"] and one["name"] != (roles["score"] or None)]
     return roles, why
 
 
