@@ -10,12 +10,14 @@ from unittest.mock import Mock
 from urllib.parse import urlencode
 
 import anyio
+import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 from tests.workbench import people
 
 import fairtransport as ft
-from fairtransport.app import TEXTS, say_error
-from fairtransport.app.projects import Job, Project, Projects, new_folder
+from fairtransport.app import TEXTS, say_error, say_plainly
+from fairtransport.app.projects import STEPS, Job, Project, Projects, new_folder
 from fairtransport.app.recipes import take_code, take_commands
 from fairtransport.app.server import Workbench, _check, _chosen, _show
 
@@ -190,6 +192,14 @@ def test_unknown_people_and_damaged_projects_are_explained_in_place(post, tmp_pa
         (folder / "project.json").write_text(text)
         for answer in (post("/open", f"folder={folder}".encode()), post("/p/theirs/data", method="GET")):
             assert (answer[0], "is damaged" in answer[1]) == (422, True)
+    state = {"name": "x", "data": {"path": "x.csv"}, "settings": None, "results": None, "chosen": None}
+    (folder / "project.json").write_text(json.dumps(state))
+    assert [post(f"/p/theirs/{step}", method="GET")[0] for step in STEPS] == [200] * 4  # null is as if it were missing
+    for results in ({"tradeoff-aware": {"points": 3}}, {"tradeoff-aware": {"points": [{}]}}, {"tradeoff-aware": []}):
+        post.projects.open.clear()
+        (folder / "project.json").write_text(json.dumps(state | {"results": results}))
+        status, page = post("/p/theirs/choose", method="GET")
+        assert (status, "is damaged" in page, str(folder) in page) == (422, True, True)
 
 
 def test_models_are_replaced_together_with_their_result(tmp_path):
@@ -391,3 +401,29 @@ def test_advice_about_numbers_is_for_those_who_cannot_set_options(tmp_path):
     with pytest.raises(ValueError, match="encoding=") as error, ft.tables.open_files([tmp_path / "p.csv"]) as file:
         [*file.batches(guess=True)]
     assert say_error(error.value).endswith(TEXTS["error_encoding"])
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("near its noise floor (parity_weight 0.3); groups differ by at most 2 points (95 % confidence)",
+         "near its noise floor; groups differ by at most 2 points (95 % confidence)"),
+        ("More rows, or larger groups (groups=GroupPolicy(small='pool')), show more.",
+         "More rows, or larger groups, show more."),
+        ("2 of 8 groups have no maps of their own; small_groups_ names them.",
+         "2 of 8 groups have no maps of their own."),
+        ("No group has min_size=30 rows. Give more rows, or set a smaller min_size=.", "No group has 30 rows."),
+        ("It fell from 0.8 to 0.7. Use parity_weight='auto' or another criterion.", "It fell from 0.8 to 0.7."),
+        ("Labels can be told from 'capital_gain' alone.", "Labels can be told from 'capital_gain' alone."),
+    ],
+)  # fmt: skip
+def test_what_methods_say_is_shown_without_python(text, plain):
+    assert say_plainly(text) == plain
+
+
+def test_errors_of_the_library_are_said_without_python():
+    X, group = np.arange(80.0).reshape(40, 2), ["a"] * 39 + ["b"]
+    model = ft.BlindRepairRegressor(LinearRegression(), repair=ft.repair.BlindRepair(groups=ft.GroupPolicy(min_size=1)))
+    with pytest.raises(ValueError, match="GroupPolicy") as error:
+        model.fit(X, X[:, 0], sensitive_features=group)
+    assert say_error(error.value).endswith("Merge small groups with others, or drop them.")

@@ -262,3 +262,12 @@ def test_bars_of_the_library_move_the_bar_of_a_job(capsys, monkeypatch):
     for text in (capsys.readouterr().err, "Reading: 40% rows", "something else: 12 s"):
         report.write(text)
     assert [one["share"] for one in sent] == pytest.approx([0.5 + 0.5 * 12 / 48, 0.7])
+
+
+def test_rates_of_fewer_than_five_rows_are_withheld_as_in_audits():
+    scores, labels = np.linspace(0, 1, 84), np.arange(84) % 2
+    held = HeldOutRows(ft.make_groups(["a"] * 40 + ["b"] * 40 + ["c"] * 4), labels)
+    first, second, few = held.measure(scores, scores)["groups"]
+    assert few.pop("rows") == 4
+    assert {*few.values()} == {None}
+    assert (first["selected"], second["selected"]) == (0.0, pytest.approx(38 / 40))

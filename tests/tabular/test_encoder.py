@@ -247,9 +247,9 @@ def test_the_index_of_a_pandas_table_is_no_feature_and_proposed_to_be_left_out(w
     written(frame, tmp_path / "people")
     kind = "csv" if written is pd.DataFrame.to_csv else "parquet"
     with open_files(tmp_path / "people", format=kind) as file:
-        table = collect_file(file, guess=True)
+        read = collect_file(file, guess=True)
     name = "" if kind == "csv" else "__index_level_0__"
-    for table in (table, table.rename_columns(["Unnamed: 0" if one == name else one for one in table.column_names])):
+    for table in (read, read.rename_columns(["Unnamed: 0" if one == name else one for one in read.column_names])):
         columns = describe_columns(table)
         left_out = {one["name"]: one["left_out"] for one in columns if one["left_out"]}
         assert [*left_out.values()] == ["in files of pandas, a column of this name is the index of the rows"]

@@ -99,7 +99,8 @@ class Project:
 
     def __init__(self, folder: Path, state: dict[str, Any] | None = None) -> None:
         read = json.loads((folder / _FILE).read_text(encoding="utf-8")) if state is None else state
-        self.state: dict[str, Any] = {"settings": None, "results": {}, "chosen": _NONE, **read}
+        known = {name: value for name, value in read.items() if value is not None}
+        self.state: dict[str, Any] = {"settings": None, "results": {}, "chosen": _NONE, **known}
         self.settings: dict[str, Any] = {**USUAL, **(self.state["settings"] or {})}
         self.results: dict[str, Any] = self.state["results"]
         self.folder, self.look, self.job = folder, dict[str, Any](), Job()
@@ -130,8 +131,8 @@ class Project:
     def now(self) -> dict[str, Any]:
         """The settings of now, as jobs have them."""
         known = {} if self.column(self.settings["label"])["distinct"] in {1, 2} else {"pos_label": ""}  # of numbers
-        parts = [part.strip() for part in re.split("[,;]", self.settings["thresholds"])]
-        return {**self.settings, "thresholds": [*filter(None, parts)], **known}
+        parts = [*filter(None, map(str.strip, re.split("[,;]", self.settings["thresholds"])))]
+        return {**self.settings, "thresholds": parts, **known}
 
     def clean(self) -> None:
         """Remove what a job that was ended has left."""

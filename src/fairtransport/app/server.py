@@ -19,6 +19,7 @@ from urllib.parse import parse_qs
 
 import uvicorn
 from anyio import to_thread
+from jinja2 import UndefinedError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -147,10 +148,12 @@ class Workbench:
         name, step = request.path_params["name"], request.path_params["step"]
         try:
             project = self._project(request)
-        except ValueError as error:  # a damaged one
-            return self._start({"folder": str(error)}, {"folder": str(self.projects.home / name)})
+            shown = _show(request, project, step, {})
+        except (ValueError, LookupError, TypeError, AttributeError, UndefinedError):  # a damaged one
+            self.projects.open.pop(name, None)
+            return self._start({"folder": TEXTS["error_project"]}, {"folder": str(self.projects.home / name)})
         if request.method != "POST":
-            return _show(request, project, step, {})
+            return shown
         form = await _form(request)
         try:
             await to_thread.run_sync(_keep, project, step, form)
@@ -215,10 +218,8 @@ def _check(project: Project, step: str) -> dict[str, str]:
     wrong = commas or [text for text in project.now["thresholds"] if not _is_threshold(text, most)]
     strata = [one for one in map(project.column, settings["strata"]) if one["distinct"] > MOST_VALUES]
     label, size, criterion = project.column(settings["label"]), settings["min_size"], settings["criterion"]
-    found = {
-        "sensitive": "" if settings["sensitive"] else "error_sensitive",
-        "score": "" if settings["score"] or settings["label"] else "error_need",
-    }
+    found = {"sensitive": "" if settings["sensitive"] else "error_sensitive"}
+    found["score"] = "" if settings["score"] or settings["label"] else "error_need"
     if twice:
         found["sensitive" if twice in settings["sensitive"] else "label" if here else ""] = "error_twice"
     if step == "take":
@@ -246,7 +247,10 @@ def _check(project: Project, step: str) -> dict[str, str]:
 
 def find_warnings(columns: list[dict[str, Any]], tells: Any, roles: dict[str, Any]) -> list[str]:
     """Return warnings about identifiers, columns that give the label away, and proxies of sensitive columns."""
-    found = [TEXTS["warn_left_out"].format(name=o["name"], why=o["left_out"]) for o in columns if o["left_out"]]
+    commas = [one["name"] for one in columns if "decimal comma" in one["left_out"]]
+    found = [TEXTS["warn_comma"].format(names=", ".join(commas))] if commas else []
+    aside = [one for one in columns if one["left_out"] and one["name"] not in commas]
+    found += [TEXTS["warn_left_out"].format(name=o["name"] or "''", why=o["left_out"]) for o in aside]
     named = {roles["label"], roles["score"], *roles["sensitive"], *roles["drop"]}
     for target, name, value, area in tells:
         message = "warn_leak" if target == roles["label"] else "warn_proxy" if target in roles["sensitive"] else ""
@@ -274,17 +278,13 @@ def _show(request: Request, project: Project, step: str, errors: dict[str, str])
     few = [one["name"] for one in columns if least <= one["distinct"] <= 100]
     few += [name for name in (*settings["sensitive"], *settings["strata"], settings["by"]) if name]
     named, (chosen, curve) = {"train": settings["label"], "repair": settings["score"]}, _chosen(project)
-    context = vars(project) | {"project": project, "name": request.path_params["name"], "step": step}
-    context |= {
-        "columns": columns,
-        "result": result,
-        "chosen": chosen,
-        "few": [(name, name) for name in dict.fromkeys(few)],
-        "warnings": find_warnings(columns, project.look.get("tells", ()), settings),
-        "criteria": [(name[10:], text) for name, text in TEXTS.items() if name.startswith("criterion_")],
-        "actions": [(name, TEXTS[f"action_{name}"]) for name, column in named.items() if column],
-        "pictures": _pictures(project, request.query_params) if step == "choose" else {},
-    }
+    context = {**vars(project), "project": project, "name": request.path_params["name"], "step": step}
+    context |= {"columns": columns, "result": result, "chosen": chosen}
+    context["few"] = [(name, name) for name in dict.fromkeys(few)]
+    context["warnings"] = find_warnings([] if step == "choose" else columns, project.look.get("tells", ()), settings)
+    context["criteria"] = [(name[10:], text) for name, text in TEXTS.items() if name.startswith("criterion_")]
+    context["actions"] = [(name, TEXTS[f"action_{name}"]) for name, column in named.items() if column]
+    context["pictures"] = _pictures(project, request.query_params) if step == "choose" else {}
     if step == "audit" and result:
         path, used, stale = project.path, result["settings"], _is_stale(project, step, result)
         context |= {"command": audit_command(path, used), "code": audit_code(path, used), "stale": stale}
@@ -328,9 +328,9 @@ def _pictures(project: Project, query: Any) -> dict[str, Any]:
         if taken["curve"] == name:
             chosen = points[min(taken["index"], len(points) - 1)]
         methods = [*dict.fromkeys(point["method"] for point in points)]
-        shown = {"points": points, "point": chosen, "methods": methods, "x_ticks": x_ticks, "y_ticks": y_ticks}
+        pictures[name] = {"points": points, "point": chosen, "methods": methods, "x_ticks": x_ticks, "y_ticks": y_ticks}
         about = {"floor": across(result["floor"]), "result": result, "stale": _is_stale(project, "choose", result)}
-        pictures[name] = {**shown, **about}
+        pictures[name] |= about
     return pictures
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import fairtransport as ft
-from fairtransport.app import TEXTS, say_error
+from fairtransport.app import TEXTS, say_error, say_plainly
 from fairtransport.app.recipes import METHODS, added_column, column_roles, model_columns, output_name, repair_settings
 from fairtransport.tabular import HeldOutRows, positive_label
 
@@ -74,8 +74,8 @@ def look(job: dict[str, Any], report: Report) -> dict[str, Any]:
     roles, why = ft.tabular.guess_roles(columns, table)
     tells = find_tells(columns, table, job["settings"] if job["settings"]["sensitive"] else roles)
     head = [[*map(str, row.values())] for row in table.slice(0, _SHOWN_ROWS).to_pylist()]
-    about = {"rows": table.num_rows, "more": len(batches) > 1, "head": head, "tells": tells}
-    return {"columns": columns, "guess": roles, "why": why, **about}
+    about = {"rows": table.num_rows, "more": len(batches) > 1, "head": head}
+    return {"columns": columns, "guess": roles, "why": why, "tells": tells, **about}
 
 
 def find_tells(columns: list[dict[str, Any]], table: Any, roles: dict[str, Any]) -> list[tuple[str, str, str, float]]:
@@ -102,18 +102,14 @@ def _write_shipped(name: str, folder: Path) -> None:
 
 
 def _compared(settings: dict[str, Any]) -> dict[str, Any]:
-    small = {"small": settings["small"], "min_size": int(settings["min_size"])}
-    groups = ft.GroupPolicy(missing="set_aside", max_groups=200, **small)
-    return {"criterion": settings["criterion"], "groups": groups}
-
-
-def _judged(settings: dict[str, Any]) -> dict[str, Any]:
-    return {**_compared(settings), "favourable": settings["favourable"]}
+    small: Any = {"small": settings["small"], "min_size": int(settings["min_size"])}
+    return {"criterion": settings["criterion"], "groups": ft.GroupPolicy(missing="set_aside", max_groups=200, **small)}
 
 
 def _audit_file(path: Any, settings: dict[str, Any]) -> Any:
     """Return the audit of a file, or the series of audits."""
-    return ft.audit_table(path, **column_roles(settings, "pos_label", "thresholds", "by"), **_judged(settings))
+    named = column_roles(settings, "pos_label", "thresholds", "by", "favourable")
+    return ft.audit_table(path, **named, **_compared(settings))
 
 
 def audit(job: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -174,7 +170,8 @@ def _train_points(job: dict[str, Any], report: Report) -> tuple[HeldOutRows, dic
             made = ft.tabular.make_estimator(METHODS[method][0], task, aware=columns["aware"], verbose=True, **compared)
             model = ft.tabular.TableModel(made, **columns, groups=compared["groups"]).fit(train)
         said = [str(one.message) for one in caught if issubclass(one.category, ft.FairnessWarning)]
-        notes += [f"{title}: {text}" for text in (str(getattr(model.estimator_, "outcome_", "")), *said) if text]
+        plain = map(say_plainly, dict.fromkeys((str(getattr(model.estimator_, "outcome_", "")), *said)))
+        notes += [f"{title}: {text}" for text in plain if text]
         ft.save(model, Path(job["folder"]) / f"{method}.new.ft")  # the result and its models are replaced together
         rows = model.read_rows(table)
         curves[method] = []
@@ -241,12 +238,13 @@ def _take_model(job: dict[str, Any], report: Report, folder: Path) -> tuple[Any,
     model = ft.load(folder / f"{chosen['method']}.ft")
     _, table, task = _split(job, report)
     rows, audits = model.read_rows(table), []
-    known = {"sensitive_features": rows.sensitive_features, "strata": rows.strata, "task": task, **_judged(settings)}
+    known = {"sensitive_features": rows.sensitive_features, "strata": rows.strata, "task": task, **_compared(settings)}
     positive = None if task == "regression" else str(model.classes_[-1])
     report.stage("job_intervals", 0.1, 0.4)
     for amount in (0.0, chosen["amount"]):
         model.estimator_.set_params(amount=amount)
-        audits.append(ft.audit(model.score_encoded(rows), rows.labels, **known).with_provenance(positive=positive))
+        audits.append(ft.audit(model.score_encoded(rows), rows.labels, favourable=settings["favourable"], **known))
+        audits[-1] = audits[-1].with_provenance(positive=positive)
     ft.save(model, folder / "model.ft")
     report.stage("job_score", 0.4, 0.8)
     out = folder / output_name(job["path"], "scored")

@@ -143,7 +143,7 @@ def audit_table(
             if pos_label is not None and label is not None:
                 counting["pos_label"] = table.read_label(columns, str(pos_label))
             counts = table.run(count_table, columns, **counting)
-            seed: Any = getattr(inference, "random_state", None)
+            seed: Any = getattr(inference or Inference(), "random_state", None)
             known: Any = {"seed": seed if isinstance(seed, int) else None, "strata_cuts": counts.cuts}
             known |= {"rows": counts.rows, "positive": counts.positive_name}
             made = Provenance.of_files(table.paths, columns, **known)

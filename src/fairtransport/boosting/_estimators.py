@@ -24,7 +24,6 @@ from fairtransport._sklearn import (
     fitted_summary_html,
 )
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
-from fairtransport._warnings import warn_caller
 from fairtransport.boosting._constants import SHARE_CHECKED
 from fairtransport.boosting._libraries import default_estimator, library_of
 from fairtransport.boosting._objective import learner_distance, make_loss
@@ -187,8 +186,7 @@ class TransportBoosting(DeferredAttributes, RowScoring, MetaEstimatorMixin, Base
             ending = f"stopped after {self.n_iter_} rounds, the best on {rows_used}"
         notice = self._describe(training, response, ending, rows_used)
         self.outcome_ = notice.text
-        for message, category in notice.warnings:
-            warn_caller(message, category)
+        notice.warn()
         return self
 
     def _describe(

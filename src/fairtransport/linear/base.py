@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairtransport._arrays import Floats, Ints
 from fairtransport._sklearn import DeferredAttributes, RowScoring, encode_batch_groups, few_threads, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
-from fairtransport._warnings import warn_caller
 from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import MAX_PAIRED_GROUPS, criterion_text, needs_labels
 from fairtransport.criteria.distance import Distance
@@ -476,8 +475,7 @@ class TransportModel(DeferredAttributes, RowScoring, BaseEstimator):
         self.__dict__.update(result.attributes)
         self._defer(result.deferred)
         self.outcome_ = result.outcome.text
-        for message, category in result.outcome.warnings:
-            warn_caller(message, category)
+        result.outcome.warn()
 
     def _summary(self) -> list[str]:
         """Return what training gained and kept, and how it ended."""

@@ -30,6 +30,7 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
     estimator: Any
     estimator_: Any
     repair: Any
+    outcome_: str
     classes_: NDArray[Any]
     predict: Any
     _settings_class: ClassVar[Any]

@@ -42,9 +42,12 @@ from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
 from fairtransport.strata import Strata, make_strata
 from fairtransport.training.evaluation import share_kept
-from fairtransport.training.outcome import FITTED_NOISE, held_out_change
+from fairtransport.training.outcome import FITTED_NOISE, Notice, held_out_change, repair_outcome
 
 _FOLDS = 5
+
+
+_NOT_MEASURED = Notice("the scores were repaired; too few rows to hold some out")
 
 
 class _QuantileRepairModel(RepairedModel):
@@ -111,7 +114,9 @@ class _QuantileRepairModel(RepairedModel):
             self.classes_ = classes
         self.__dict__.pop("unexplained_", None)  # of a fit before
         rest: dict[str, Any] = {"strata": cells, "known": known, "weights": weights, "half": half}
-        self._check_held_out(clone(repair), scores, labels, groups, **rest)
+        notice = self._check_held_out(clone(repair), scores, labels, groups, **rest)
+        self.outcome_ = notice.text
+        notice.warn()
         return self
 
     def _check_held_out(
@@ -125,8 +130,8 @@ class _QuantileRepairModel(RepairedModel):
         known: TrainingLabels | None,
         weights: Floats | None,
         half: Ints | None,
-    ) -> None:
-        """Set ``unexplained_`` by repairs of rows whose scores their maps have not seen, and warn of harm.
+    ) -> Notice:
+        """Set ``unexplained_`` by repairs of rows whose scores their maps have not seen, and say what came of it.
 
         Out of fold, models are repaired by maps of other models' scores, as the model of all rows is.
         """
@@ -144,7 +149,7 @@ class _QuantileRepairModel(RepairedModel):
         for number in (0, 1):
             others, held_out = np.flatnonzero(half != number), np.flatnonzero(half == number)
             if np.count_nonzero(groups.select(others).counts) < 2 or np.ptp(labels) == 0:
-                return
+                return _NOT_MEASURED
             columns, new_columns = (
                 dict[str, Any](sensitive_features=groups.select(part), strata=strata and strata.select(part))
                 for part in (others, held_out)
@@ -154,7 +159,7 @@ class _QuantileRepairModel(RepairedModel):
                     part = None if weights is None else weights[others]
                     repair.fit(scores[others], labels[others], sample_weight=part, **columns)
             except ValueError:  # half of the rows are too few to compare within labels or strata
-                return
+                return _NOT_MEASURED
             full[held_out] = repair.transform(scores[held_out], unknown_group="pooled", **new_columns)
         criterion, cells = as_criterion(repair.criterion), strata
         if known is not None and known.n_labels > 2:  # ranges of y are strata
@@ -177,7 +182,9 @@ class _QuantileRepairModel(RepairedModel):
         variance = np.average((outcomes - np.average(outcomes, weights=weights)) ** 2, weights=weights)
         differences = (scores - outcomes, full - outcomes, full - scores)
         self.unexplained_ = tuple(float(np.average(d**2, weights=weights) / variance) for d in differences)
-        change.warn("The repair", "More rows, or larger groups (groups=GroupPolicy(small='pool')), improve the maps.")
+        return repair_outcome(
+            change, "The repair", "More rows, or larger groups (groups=GroupPolicy(small='pool')), improve the maps."
+        )
 
     def _new_repair(self) -> QuantileRepair:
         """Return an unfitted repair with the parameters of ``repair``, and the amount of this model."""
@@ -230,6 +237,7 @@ class _QuantileRepairModel(RepairedModel):
             return self.fit(X, y, **options)
         repair.partial_fit(model_scores(model, X), labels, **options)
         self.repair_, self.estimator_ = repair, model
+        self.outcome_ = "repaired by batches; no rows were held out"
         return self
 
     def _repaired(self, X: Any, sensitive_features: Any, strata: Any, **options: Any) -> Floats:
@@ -295,6 +303,8 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     information_kept_ : float
         Share of what the model explains of ``y`` that the repair keeps at its ``amount``, on rows that the maps have
         not seen.
+    outcome_ : str
+        What became of the scores on these rows, in words; after ``partial_fit``, that none were held out.
     unexplained_ : tuple of three floats
         On these rows, and as shares of the variance of ``y``: the mean squared errors of the scores before and after
         full repair, and the mean squared difference between the two.
@@ -443,7 +453,7 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
 
     Attributes
     ----------
-    estimator_, repair_, small_groups_, information_kept_, unexplained_, n_features_in_, feature_names_in_
+    estimator_, repair_, small_groups_, information_kept_, outcome_, unexplained_, n_features_in_, feature_names_in_
         As of `QuantileRepairClassifier`.
 
     Notes

@@ -15,7 +15,7 @@ from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_real
 from fairtransport.criteria.criterion import criterion_of
-from fairtransport.groups import MIN_GROUP_SIZE, Groups, make_groups
+from fairtransport.groups import MIN_GROUP_SIZE, MIN_SHOWN_ROWS, Groups, make_groups
 from fairtransport.metrics import (
     conditional_disparity,
     error_rate,
@@ -226,7 +226,7 @@ class HeldOutRows:
     def measure(self, scores: Floats, plain: Floats) -> dict[str, Any]:
         """Return error, share of the information of plain scores that is kept, disparities, and rates of each group.
 
-        Without labels, the error is the mean change of a score.
+        Without labels, the error is the mean change of a score. Rates of groups of fewer than 5 rows are None.
         """
         everyone, kept = self._rates(scores, np.ones(scores.size, dtype=bool)), None
         if "error" in everyone:
@@ -236,6 +236,9 @@ class HeldOutRows:
         disparities = self.disparities(scores)
         shown = {"disparity": [*disparities.values()][-1], "rank_disparity": disparities["rank_disparity"]}
         groups = [self._rates(scores, self.groups.codes == code) for code in range(len(self.groups))]
+        groups = [
+            one if one["rows"] >= MIN_SHOWN_ROWS else dict.fromkeys(one) | {"rows": one["rows"]} for one in groups
+        ]
         error = everyone.get("error", float(np.abs(scores - plain).mean()))
         return {**shown, "error": error, "kept": kept, "groups": groups}
 

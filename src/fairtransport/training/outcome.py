@@ -36,6 +36,11 @@ class Notice:
     text: str = ""
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
 
+    def warn(self) -> None:
+        """Issue the warnings."""
+        for message, category in self.warnings:
+            warn_caller(message, category)
+
 
 def describe_criterion(outcome: Notice, criterion: str | Criterion, strata: ComparedStrata) -> Notice:
     """Add to an outcome which criterion was trained for, and what could not be compared."""
@@ -353,11 +358,6 @@ class HeldOutChange:
         factor = np.sqrt((_ABOVE_FLOOR**2 - 1.0) / self.n_models + 1.0)
         return self.evidence.shows_difference and self.rank_disparity[1] > factor * self.evidence.floor
 
-    def warn(self, owner: str, advice: str) -> None:
-        """Warn as `describe_change` says of an outcome that has no other remark."""
-        for message, category in describe_change(Notice(), self, owner, advice).warnings:
-            warn_caller(message, category)
-
     def notice(self, owner: str, advice: str) -> Notice:
         """Say where error and disparity are no better than before, or where more than chance is left."""
         (error, error_after), (before, after), found = self.error, self.rank_disparity, self.evidence
@@ -405,6 +405,16 @@ def describe_change(
             )
     text = f"{outcome.text}; {notice.text}" if notice.text and not change.is_undone else outcome.text
     return Notice(text, (*outcome.warnings, *notice.warnings))
+
+
+def repair_outcome(change: HeldOutChange, owner: str, advice: str) -> Notice:
+    """Describe what became of the scores of a model that were repaired."""
+    outcome = "the scores were repaired"
+    if change.is_undone:
+        outcome = (
+            "the repair did not help on held-out rows; the plain model is kept" if change.differed else within_chance()
+        )
+    return describe_change(Notice(outcome), change, owner, advice)
 
 
 def judged_pairs(pairs: Comparisons, min_size: int = MIN_GROUP_SIZE) -> Comparisons:

@@ -252,6 +252,7 @@ _CHECKS = {
             check.array(1): "target_",
             check.boolean: "randomize",
             check.dict_of(check.count): "set_aside_",
+            check.text: "outcome_",
             check.tuple_of(check.number, 3): "unexplained_",
             check.having("predict_proba", "classes_"): "group_estimator_",
             check.instance_of(Calibration): "group_calibration_",
@@ -283,7 +284,7 @@ def _repaired(
         _recipe(
             f"fairtransport.QuantileRepair{kind}",
             f"{fitted} estimator_ repair_",
-            "unexplained_",
+            "outcome_ unexplained_",
             "amount cv estimator repair",
             other=estimator,
             is_consistent=lambda model: hasattr(model.repair_, "maps_") and quantiles(model),
@@ -291,7 +292,8 @@ def _repaired(
         _recipe(
             f"fairtransport.BlindRepair{kind}",
             f"{fitted} cells_ estimator_ group_calibration_ group_estimator_ groups_ potentials_ report_ strata_",
-            params="amount cv estimator group_estimator repair slack",
+            "outcome_",
+            "amount cv estimator group_estimator repair slack",
             other={**estimator, "repair": check.or_none(check.instance_of(BlindRepair))},
             is_consistent=blind,
         ),

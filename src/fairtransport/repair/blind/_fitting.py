@@ -51,7 +51,15 @@ from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials, mak
 from fairtransport.repair.blind.settings import BlindRepair
 from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import Strata, count_ranges, make_strata
-from fairtransport.training.outcome import FITTED_NOISE, HeldOutChange, held_out_change, judged_pairs, parity_evidence
+from fairtransport.training.outcome import (
+    FITTED_NOISE,
+    HeldOutChange,
+    Notice,
+    held_out_change,
+    judged_pairs,
+    parity_evidence,
+    repair_outcome,
+)
 from fairtransport.training.weight_path import MIN_INFORMATION
 from fairtransport.transport.line import Sample
 
@@ -310,41 +318,43 @@ class Solution:
     change: HeldOutChange
     is_widened: bool = False  # an automatic slack, to where half of what the model explains is kept
 
-    def warn(self, max_disparity: float | None) -> None:
-        """Warn where blind repair is not what it seems, or a limit was not reached."""
-        report = self.report
+    def outcome(self, max_disparity: float | None) -> Notice:
+        """Say what the repair leaves, and warn where it is not what it seems, or a limit was not reached."""
+        report, change, warnings = self.report, self.change, list[str]()
+        advice = "Repair with the group at hand (QuantileRepairClassifier, QuantileRepairRegressor) goes further."
+        outcome = repair_outcome(change, "Blind repair", advice)
+        text = outcome.text
         if not report.is_predictable:
-            warn_caller(
+            text = "the features do not tell the groups better than chance does; nothing was moved"
+            warnings.append(
                 "The features do not tell the groups better than chance does, so that predictions from them cannot "
-                "differ between groups by more: nothing is repaired.",
-                FairnessWarning,
+                "differ between groups by more: nothing is repaired."
             )
         elif report.information > _KNOWN:
-            warn_caller(
+            warnings.append(
                 f"The features tell {report.information:.0%} of what there is to know about the groups. Repair without "
                 "the group then treats people as if their group were known; leave out columns that tell it if that is "
-                "not intended.",
-                FairnessWarning,
+                "not intended."
             )
         if not self.reached:
-            warn_caller(
+            text = f"max_disparity={max_disparity:g} was not reached on held-out rows"
+            warnings.append(
                 f"max_disparity={max_disparity:g} was not reached: the disparity of held-out rows is "
-                f"{report.disparity:.4g}, and chance alone shows {report.noise_floor:.4g}.",
-                FairnessWarning,
+                f"{report.disparity:.4g}, and chance alone shows {report.noise_floor:.4g}."
             )
-        elif report.is_predictable and max_disparity is None:
-            advice = "Repair with the group at hand (QuantileRepairClassifier, QuantileRepairRegressor) goes further."
-            if self.is_widened:
-                change = self.change
-                warn_caller(
-                    "Blind repair ends where half of what the plain model explains is kept: on "
-                    f"{change.evidence.n_rows:,} {change.rows}, the mean rank disparity between groups goes from "
-                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}{change.evidence.text}. Set "
-                    f"slack to a smaller number to go on. {advice}",
-                    FairnessWarning,
-                )
-            else:
-                self.change.warn("Blind repair", advice)
+        elif report.is_predictable and max_disparity is not None:
+            text = f"max_disparity={max_disparity:g} was met on held-out rows"
+        elif report.is_predictable and self.is_widened:
+            text = "the scores were repaired as far as half of what the plain model explains is kept"
+            warnings.append(
+                "Blind repair ends where half of what the plain model explains is kept: on "
+                f"{change.evidence.n_rows:,} {change.rows}, the mean rank disparity between groups goes from "
+                f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}{change.evidence.text}. Set "
+                f"slack to a smaller number to go on. {advice}"
+            )
+        elif report.is_predictable:
+            return Notice(text, (*((one, FairnessWarning) for one in warnings), *outcome.warnings))
+        return Notice(text, tuple((one, FairnessWarning) for one in warnings))
 
 
 def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:

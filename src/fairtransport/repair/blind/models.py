@@ -28,6 +28,7 @@ from fairtransport.repair.blind._fitting import (
 )
 from fairtransport.repair.blind.settings import BlindRepair
 from fairtransport.strata import Strata
+from fairtransport.training.outcome import Notice
 
 if TYPE_CHECKING:
     from fairtransport.repair.blind._fitting import CrossFit, Solution
@@ -60,8 +61,7 @@ class _BlindRepairModel(RepairedModel):
         with few_threads(X):
             models = self._cross_fit(X, y, sensitive_features, strata, sample_weight)
             solution = models.solve(self.slack, limit)
-        self._store(models, solution)
-        solution.warn(limit)
+        self._store(models, solution, solution.outcome(limit)).warn()
         return self
 
     def fit_path(
@@ -101,8 +101,8 @@ class _BlindRepairModel(RepairedModel):
             solution = models.solve(slack, None, start=start)
             start = solution.potentials
             fitted.append(copy(template).set_params(slack=slack))
-            fitted[-1]._store(models, solution)  # noqa: SLF001 - of this class
-        solution.warn(None)
+            notice = fitted[-1]._store(models, solution, solution.outcome(None))  # noqa: SLF001 - of this class
+        notice.warn()
         return fitted
 
     def _cross_fit(
@@ -168,8 +168,7 @@ class _BlindRepairModel(RepairedModel):
         solution = models.solve(self.slack, settings.max_disparity)
         if classifies:
             self.classes_ = np.asarray(estimator.classes_)
-        self._store(models, solution)
-        solution.warn(settings.max_disparity)
+        self._store(models, solution, solution.outcome(settings.max_disparity)).warn()
         return self
 
     @property
@@ -178,7 +177,7 @@ class _BlindRepairModel(RepairedModel):
         check_is_fitted(self)
         return self.report_.information_kept
 
-    def _store(self, models: CrossFit, solution: Solution) -> None:
+    def _store(self, models: CrossFit, solution: Solution, outcome: Notice) -> Notice:
         """Set the fitted attributes; none of them contains a row."""
         self.estimator_ = models.estimator
         self.group_estimator_ = models.group_estimator
@@ -188,6 +187,8 @@ class _BlindRepairModel(RepairedModel):
         self.strata_ = models.strata
         self.potentials_ = solution.potentials
         self.report_ = solution.report
+        self.outcome_ = outcome.text
+        return outcome
 
     def score(self, X: Any, y: ArrayLike, *, strata: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of ``predict``, or its coefficient of determination."""
@@ -249,6 +250,8 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
     report_ : GroupModelReport
         What the features tell about the groups, whether their probabilities are calibrated, and what disparity the
         repair leaves on out-of-fold rows; ``print`` it.
+    outcome_ : str
+        What became of the scores on these rows, in words.
     groups_, strata_ : Groups, Strata or None
         Without rows.
     classes_ : ndarray of shape (2,)
@@ -323,7 +326,7 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepairModel):
     ----------
     estimator_ : regressor
         The model fitted on all rows.
-    group_estimator_, group_calibration_, cells_, potentials_, report_, groups_, strata_
+    group_estimator_, group_calibration_, cells_, potentials_, report_, outcome_, groups_, strata_
         As of `BlindRepairClassifier`.
     n_features_in_, feature_names_in_
         Those of ``estimator_``, if it has them.
