@@ -343,7 +343,8 @@ class TransportPenalty(nn.Module):
     with a target T, where D is the dual objective at the current potentials ([1]_, Eq. 4) or the Wasserstein-1
     distance; sums within labels or strata are weighted as the criterion says. Without regularization the sum over pairs
     is the strong pairwise demographic disparity (SPDD). With a memory the value is that of the batch and the stored
-    scores.
+    scores. In evaluation mode it is that of the batch alone, at potentials that are solved for it and not stored:
+    values of validation rows can be compared between states of a network, for instance to stop early.
 
     The gradient with respect to a score of group a is :math:`u_a(s) / n_a` with the slope
     :math:`u_a(s) = \sum_b [(1-\alpha) f'(s) + \alpha\,\mathrm{sign}(s-t)]`, averaged over the scores t of the others,
