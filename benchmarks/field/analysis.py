@@ -15,7 +15,7 @@ from benchmarks.field.tasks import TEST_SHARE
 
 MEASURES = {
     "rank": "mean rank disparity", "spdd": "SPDD", "parity_difference": "difference at .5",
-    "separation": "separation", "odds_difference": "odds difference at .5",
+    "separation": "separation", "separation_ranks": "separation of ranks", "odds_difference": "odds difference at .5",
 }  # fmt: skip
 BASE = "base model"
 
@@ -78,6 +78,14 @@ class Points:
         disparities, errors = (self.figures[name][chosen].mean(axis=0) for name in (measure, "error"))
         return Curve.through(np.append(disparities, 0.0), np.append(errors, self.figures["constant"][chosen].mean()))
 
+    def least(self, measure):
+        """The least disparity of a setting that is better than the constant prediction, and the error there."""
+        disparities, errors = (self.figures[name].mean(axis=0) for name in (measure, "error"))
+        useful = errors < self.figures["constant"].mean()
+        disparities = np.where(useful, disparities, np.inf)
+        number = int(np.argmin(disparities))
+        return float(disparities[number]), float(errors[number])
+
 
 def by_cell(records):
     """Return {cell: {method: Points}}, of splits on which all ran that ran on the first."""
@@ -117,7 +125,8 @@ def is_ours(cell, name):
 class Gap:
     """The error of ours above a peer's at one of the peer's points, with the standard error over splits.
 
-    Splits share rows: ``is_clear`` is a test at 5 % with the variance of Nadeau and Bengio (Machine Learning 52, 2003).
+    ``least`` has the least disparity of our method, and its error there. Splits share rows: ``is_clear`` is a test at
+    5 % with the variance of Nadeau and Bengio (Machine Learning 52, 2003).
     """
 
     cell: methods.Cell
@@ -130,6 +139,12 @@ class Gap:
     excess: float
     standard_error: float
     n_splits: int
+    least: tuple[float, float]
+
+    @property
+    def is_interpolated(self):
+        """True where our curve is between its point of least disparity and the constant prediction."""
+        return self.least[0] > self.disparity
 
     @property
     def is_loss(self):
@@ -161,7 +176,7 @@ def gaps(cell, points, measure, names=None):
     for peer in (name for name in known if not is_ours(cell, name)):
         for name, own in ours.items():
             for setting, *figures in compare(own, known[peer], measure):
-                gap = Gap(cell, measure, name, peer, setting, *figures)
+                gap = Gap(cell, measure, name, peer, setting, *figures, least=own.least(measure))
                 rank = gap.excess - gap.standard_error
                 if (peer, setting) not in best or rank < best[peer, setting][0]:
                     best[peer, setting] = rank, gap

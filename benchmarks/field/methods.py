@@ -87,7 +87,7 @@ def methods(cell, folder=None):
         if not (odds or cell.regression):
             yield Method("fair-trees", peers.fair_trees, (0.2, 0.4, 0.6, 0.8, 0.95))
     if cell.base == "network":
-        grid = (0.2, 0.5, 1.0, 2.0, 4.0)
+        grid = (0.2, 0.5, 1.0, 2.0, 4.0, 10.0)
         yield Method("network, transport penalty", partial(ours.network, **odds), grid, ours=True)
         for name, grid in NETWORK_PENALTIES.items():
             yield Method(f"network, {name}", partial(peers.network, penalty=name, **odds), grid)

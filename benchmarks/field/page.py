@@ -14,11 +14,15 @@ from benchmarks.field.analysis import BASE, MEASURES, by_cell, critical_differen
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, IMAGES = DOCS / "field.md", DOCS / "images"
 START, END = "<!-- results: python -m benchmarks field --minutes 0 -->", "<!-- end of results -->"
-JUDGED = {methods.PARITY: ("rank", "spdd", "parity_difference"), methods.ODDS: ("separation", "odds_difference")}
+JUDGED = {
+    methods.PARITY: ("rank", "spdd", "parity_difference"),
+    methods.ODDS: ("separation", "separation_ranks", "odds_difference"),
+}
 PUBLISHED = {  # Han et al., The Fair Fairness Benchmark (ICLR 2024), Adult by sex: accuracy, AUC, ABCC in percent
     "published, no penalty": ("85.35", "91.06", "18.36"),
     "published, HSIC": ("about 84.1", "", "about 1.8"),  # .985 of the accuracy at a tenth of the ABCC
 }
+RANKS = ("rank", "separation_ranks")
 CRITERIA = {methods.PARITY: "demographic parity", methods.ODDS: "equalized odds"}
 NAMES = {"linear": "linear models", "trees": "boosted trees", "network": "networks"}
 
@@ -140,17 +144,18 @@ def losses(judged):
             key = cell, measure, gap.peer
             if gap.is_loss and (key not in worst or _order(gap) > _order(worst[key])):
                 worst[key] = gap
-    by_rank = {(gap.cell, gap.peer, gap.setting) for (_, measure), (best, _) in judged.items() if measure == "rank"
-               for gap in best if gap.is_loss}  # fmt: skip
+    by_rank = {(gap.cell, gap.peer, gap.setting): "" if gap.is_loss else "level"
+               for (_, measure), (best, _) in judged.items() if measure in RANKS for gap in best}  # fmt: skip
     ordered = sorted(worst.values(), key=_order, reverse=True)
     rows = [
         [str(gap.cell), gap.peer, MEASURES[gap.measure], f"{figure(gap.peer_error)} at {figure(gap.disparity)}",
          f"{figure(gap.peer_error + gap.excess)} ({gap.ours})",
          f"{figure(gap.excess, 4)} ± {figure(gap.standard_error, 4)}",
-         "level" if gap.measure == "spdd" and (gap.cell, gap.peer, gap.setting) not in by_rank else ""]
+         f"{figure(gap.least[1])} at {figure(gap.least[0])}" if gap.is_interpolated else "",
+         by_rank.get((gap.cell, gap.peer, gap.setting), "") if gap.measure in ("spdd", "separation") else ""]
         for gap in ordered if gap.is_clear
     ]  # fmt: skip
-    head = ["cell", "peer", "by", "peer's error", "ours there", "difference", "by ranks"]
+    head = ["cell", "peer", "by", "peer's error", "ours there", "difference", "our least disparity", "by ranks"]
     text = table(head, rows) if rows else "Nowhere beyond noise, in the cells that have run.\n"
     within = Counter(gap.peer for gap in ordered if not gap.is_clear)
     if within:

@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.field import methods
@@ -94,6 +95,7 @@ def _measure_scores(task, scores):
         "rank": float(metrics.rank_disparity(scores, **known)),
         "spdd": float(metrics.strong_pairwise_disparity(scores, **known)),
         "separation": float(metrics.separation_disparity(task.y_test, scores, **known)),
+        "separation_ranks": float(metrics.separation_disparity(task.y_test, rankdata(scores) / scores.size, **known)),
     }
 
 

@@ -41,11 +41,13 @@ def test_measures_are_those_of_the_library():
     task, scores = make_task()
     known = {"sensitive_features": task.groups_test}
     found = load("runner").measure(task, scores)
+    ranks = [np.mean(scores < one) + np.mean(scores == one) / 2 for one in scores]
     expected = {
         "error": error_rate(task.y_test, scores),
         "rank": rank_disparity(scores, **known),
         "spdd": strong_pairwise_disparity(scores, **known),
         "separation": separation_disparity(task.y_test, scores, **known),
+        "separation_ranks": separation_disparity(task.y_test, ranks, **known),
         "odds_difference": equalized_odds_difference(task.y_test, scores, **known),
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
@@ -235,6 +237,17 @@ def test_gaps_are_differences_of_curves_with_their_standard_error():
     assert first[1:] == pytest.approx((0.2, 0.23, 0.03, np.std([0.01, 0.05], ddof=1) / np.sqrt(2), 2))
     # At .05 ours is half way to the constant: .40 and .41.
     assert second[1:] == pytest.approx((0.05, 0.30, 0.105, 0.005, 2))
+
+
+def test_a_gap_names_our_least_disparity_where_the_curve_ends_before_it():
+    cell = load("methods").Cell("German, age", "blind", "network", "demographic_parity")
+    ours = points_of([[0.1, 0.3, 0.01], [0.1, 0.3, 0.01]], [[0.30, 0.20, 0.5], [0.32, 0.22, 0.5]])
+    peer = points_of([[0.2, 0.05], [0.2, 0.05]], [[0.24, 0.30], [0.22, 0.30]])
+    points = {"base model": ours, "network, transport penalty": ours, "LinearPost": peer}
+    first, second = load("analysis").gaps(cell, points, "rank")
+    assert first.least == pytest.approx((0.1, 0.31))  # not that of a constant prediction
+    assert second.is_interpolated
+    assert not first.is_interpolated
 
 
 def test_volumes_of_the_base_model_and_of_a_perfect_one():
