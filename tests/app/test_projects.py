@@ -308,7 +308,7 @@ def test_thresholds_that_the_scores_do_not_have_are_named_beside_the_field_of_th
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("0,5", "0,5"), ("0,3; 0,5", "0,3, 0,5"), ("0.5,0.7", ""), ("0.5,1", ""), ("1,0.5", ""), ("0.3; 0.5", ""),
+        ("0,5", "0,5"), ("0,3; 0,5", "0,3; 0,5"), ("0.5,0.7", ""), ("0.5,1", ""), ("1,0.5", ""), ("0.3; 0.5", ""),
         ("0, 1", ""), ("top 10%,top 20%", ""), ("top 12,5%", "12,5"), ("0,1", "0,1"),
     ],
 )  # fmt: skip
@@ -406,8 +406,8 @@ def test_advice_about_numbers_is_for_those_who_cannot_set_options(tmp_path):
 @pytest.mark.parametrize(
     ("text", "plain"),
     [
-        ("near its noise floor (parity_weight 0.3); groups differ by at most 2 points (95 % confidence)",
-         "near its noise floor; groups differ by at most 2 points (95 % confidence)"),
+        ("near its floor (parity_weight 0.3); converged after 9 steps; groups differ by 2 points (95 % confidence)",
+         "near its floor; groups differ by 2 points (95 % confidence)"),
         ("More rows, or larger groups (groups=GroupPolicy(small='pool')), show more.",
          "More rows, or larger groups, show more."),
         ("2 of 8 groups have no maps of their own; small_groups_ names them.",

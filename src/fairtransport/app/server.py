@@ -242,7 +242,7 @@ def _check(project: Project, step: str) -> dict[str, str]:
             found["pos_label" if here else ""] = "error_pos_label"
     if (repairs or step != "choose") and score["distinct"] and score["kind"] != "number" and not score.get("unit"):
         found["score" if here else ""] = "error_score"
-    return {field: TEXTS[text].format(name=twice, text=", ".join(wrong)) for field, text in found.items() if text}
+    return {field: TEXTS[text].format(name=twice, text="; ".join(wrong)) for field, text in found.items() if text}
 
 
 def find_warnings(columns: list[dict[str, Any]], tells: Any, roles: dict[str, Any]) -> list[str]:

@@ -251,7 +251,7 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
         What the features tell about the groups, whether their probabilities are calibrated, and what disparity the
         repair leaves on out-of-fold rows; ``print`` it.
     outcome_ : str
-        What became of the scores on these rows, in words.
+        What full repair makes of the scores on these rows, in words.
     groups_, strata_ : Groups, Strata or None
         Without rows.
     classes_ : ndarray of shape (2,)
