@@ -256,7 +256,6 @@ def resolve_criterion(
     [[0, 1], [2, 3]]
     """
     criterion = as_criterion(criterion)
-    masses = np.ones(groups.n_rows) if row_weights is None else row_weights
     if strata is not None:
         check_length(range(strata.n_rows), size=groups.n_rows, name="strata")
     by_label = _label_masks(criterion.name, groups.n_rows, labels)
@@ -266,8 +265,9 @@ def resolve_criterion(
     for label, of_label in by_label:
         for stratum in [None] if strata is None else range(len(strata)):
             inside = of_label.copy() if strata is None else of_label & (strata.codes == stratum)
-            inside &= masses > 0.0
-            rows = [members[inside[members]] for members in groups.rows]
+            if row_weights is not None:
+                inside &= row_weights > 0.0
+            rows = list(groups.rows) if inside.all() else [members[inside[members]] for members in groups.rows]
             present = tuple(number for number, members in enumerate(rows) if members.size)
             if len(present) < 2:
                 n_inside = int(np.count_nonzero(inside))
@@ -275,7 +275,7 @@ def resolve_criterion(
                     set_aside.append((label, stratum))
                     n_set_aside += n_inside
                 continue
-            mass = float(masses[inside].sum())
+            mass = float(np.count_nonzero(inside) if row_weights is None else row_weights[inside].sum())
             found.append(ComparedStratum(label, stratum, present, tuple(rows[number] for number in present), mass))
     if not found:
         where = "no stratum" if strata is not None else "no label"

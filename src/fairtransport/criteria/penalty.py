@@ -123,7 +123,8 @@ class TransportPenalty(ABC):
             values *= moment  # in place: new arrays of many rows cost more than the arithmetic
             values /= UNIT_DEVIATION**2
             values += total
-            gradient -= share * values
+            values *= share
+            gradient -= values
             gradient /= self.unit
         distances = np.zeros(len(comparisons.pairs))
         distances[active] = terms.distances
@@ -425,12 +426,13 @@ def coupling(mass: Floats, other: Floats) -> tuple[Ints, Ints, Floats]:
 class ChanceTerm:
     r"""A weighted sum of the spreads :math:`\int \sqrt{F (1 - F)}` of scores within strata.
 
-    ``rows``, ``masses`` (which sum to 1) and ``factors`` are those of each stratum, ``shares`` those of each row for
-    the standard deviation (None where they are equal), and ``noise`` is what chance adds to the penalty beyond the sum.
+    ``rows``, ``masses`` (which sum to 1, or None where they are equal) and ``factors`` are those of each stratum,
+    ``shares`` those of each row for the standard deviation (None where they are equal), and ``noise`` is what chance
+    adds to the penalty beyond the sum.
     """
 
-    rows: tuple[Ints, ...]
-    masses: tuple[Floats, ...]
+    rows: tuple[Ints | slice, ...]
+    masses: tuple[Floats | None, ...]
     factors: Floats
     shares: Floats | None
     scale: str
@@ -443,20 +445,20 @@ class ChanceTerm:
         by_stratum = np.bincount(
             strata[comparisons.pairs[:, 0]], factors * comparisons.weights, minlength=int(strata.max()) + 1
         )
-        rows, masses, kept = [], [], []
+        rows: list[Ints | slice] = []
+        masses: list[Floats | None] = []
+        kept, row_weights = [], comparisons.row_weights
         members_of = {
             number: np.unique(np.concatenate([comparisons.cells[cell] for cell in np.flatnonzero(strata == number)]))
             for number in np.flatnonzero(by_stratum > 0.0)
         }
         # Sums of floating-point numbers depend on their order, which must not depend on the names of strata.
         for number, members in sorted(members_of.items(), key=lambda item: (item[1].size, int(item[1][0]))):
-            weights = np.ones(members.size) if comparisons.row_weights is None else comparisons.row_weights[members]
             if members.size > 1:
-                rows.append(members)
-                masses.append(weights / weights.sum())
+                rows.append(members if members.size < comparisons.n_rows else slice(None))
+                masses.append(None if row_weights is None else row_weights[members] / row_weights[members].sum())
                 kept.append(by_stratum[number])
-        all_weights = comparisons.row_weights
-        shares = None if all_weights is None else all_weights / all_weights.sum()
+        shares = None if row_weights is None else row_weights / row_weights.sum()
         return cls(tuple(rows), tuple(masses), np.array(kept), shares, scale)
 
     def subtracted(self, value: float, gradient: Floats, scores: Floats) -> tuple[float, Any]:
@@ -469,26 +471,35 @@ class ChanceTerm:
         chance, chance_gradient = self.value_and_gradient(scores)
         net = value - chance
         slope = 1.0 if net >= self.noise else max(net, 0.0) / self.noise
-        return (net - 0.5 * self.noise if slope == 1.0 else 0.5 * slope * net), slope * (gradient - chance_gradient)
+        np.subtract(gradient, chance_gradient, out=chance_gradient)  # in place, as tables may be large
+        chance_gradient *= slope
+        return (net - 0.5 * self.noise if slope == 1.0 else 0.5 * slope * net), chance_gradient
 
     def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
         """Return the sum, and its derivative with respect to each score."""
         value, gradient = 0.0, np.zeros(scores.size)
         for factor, rows, masses in zip(self.factors, self.rows, self.masses, strict=True):
-            order = np.argsort(scores[rows], kind="stable")
-            below = np.cumsum(masses[order])[:-1]
-            heights = np.sqrt(np.maximum(below * (1.0 - below), 0.0))
-            ordered = rows[order]
-            value += factor * float(heights @ np.diff(scores[ordered]))
-            gradient[ordered[1:]] += factor * heights
-            gradient[ordered[:-1]] -= factor * heights
+            ordered = np.argsort(scores[rows], kind="stable")
+            heights = np.arange(1.0, ordered.size) if masses is None else np.cumsum(masses[ordered])[:-1]
+            heights /= ordered.size if masses is None else 1.0
+            heights *= 1.0 - heights
+            np.sqrt(np.maximum(heights, 0.0, out=heights), out=heights)
+            heights *= factor
+            ordered = ordered if isinstance(rows, slice) else rows[ordered]
+            value += float(heights @ np.diff(scores[ordered]))
+            gradient[ordered[1:]] += heights
+            gradient[ordered[:-1]] -= heights
         if self.scale != "standardized":
             return value, gradient
         shares = 1.0 / scores.size if self.shares is None else self.shares
         centred = scores - float(np.sum(shares * scores))
         deviation = max(float(np.sqrt(np.sum(shares * centred**2))), 1e-300)
         unit = deviation / UNIT_DEVIATION
-        return value / unit, (gradient - shares * centred * (value / deviation**2)) / unit
+        centred *= shares
+        centred *= value / deviation**2
+        gradient -= centred
+        gradient /= unit
+        return value / unit, gradient
 
 
 # The unit of a parity weight: the information of an initial model, in log-loss.

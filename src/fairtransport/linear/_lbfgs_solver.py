@@ -143,7 +143,8 @@ class LinearProblem:
 
         def gradient(score_gradient: Floats | None) -> Floats:
             if score_gradient is not None:
-                np.add(slopes, score_gradient * self.loss.score_slopes(scores), out=slopes)
+                score_gradient *= self.loss.score_slopes(scores)  # in place, as tables may be large
+                np.add(slopes, score_gradient, out=slopes)
             return self.gradient(slopes)
 
         return loss, scores, gradient
@@ -280,6 +281,18 @@ def _times(matrix: Any, vector: Floats, *, by_column: bool = False) -> Floats:
         blocks = (slice(s, s + _BLOCK) for s in starts)
         return np.asarray(sum(matrix[:, block].astype(np.float64) @ vector[block] for block in blocks))
     return np.concatenate([matrix[s : s + _BLOCK].astype(np.float64) @ vector for s in starts])
+
+
+def row_block(X: Any, start: int, stop: int) -> Any:
+    """Return consecutive rows of a dense or CSR matrix without copying them."""
+    if not sparse.issparse(X):
+        return X[start:stop]
+    entries, block = slice(X.indptr[start], X.indptr[stop]), sparse.csr_matrix((stop - start, X.shape[1]))
+    # The constructor would copy arrays that are small parts of others.
+    block.data, block.indices = X.data[entries], X.indices[entries]
+    block.indptr = X.indptr[start : stop + 1] - X.indptr[start]
+    block.has_canonical_format = X.has_canonical_format
+    return block
 
 
 def unwhiten(factors: Sequence[Floats], coordinates: Floats) -> Floats:
@@ -428,10 +441,11 @@ class LbfgsSolver:
         problem, compared = self.problem, weight > 0.0 and self.unit > 0.0
         loss, scores, gradient_with = problem.terms(parameters, compared=compared)
         ridge, gradient = problem.ridge_terms(parameters)
-        penalty, score_gradient = 0.0, None
+        penalty: float = 0.0
+        score_gradient: Floats | None = None
         if compared:
-            penalty, slopes = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
-            score_gradient = weight * self.unit * slopes
+            penalty, score_gradient = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
+            score_gradient *= weight * self.unit
         self._last, self._value = (penalty, loss), loss + ridge + weight * self.unit * penalty
         return self._value, gradient + gradient_with(score_gradient)
 

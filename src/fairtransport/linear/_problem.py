@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import (
     ComparedStrata,
@@ -38,7 +39,13 @@ from fairtransport.linear._constants import (
     MIN_CELL_ROWS,
     NEAR_ITERATIONS,
 )
-from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem, canonical_order, penalty_net_of_chance
+from fairtransport.linear._lbfgs_solver import (
+    LbfgsSolver,
+    LinearProblem,
+    canonical_order,
+    penalty_net_of_chance,
+    row_block,
+)
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
 from fairtransport.training.responses import Loss, Response
 from fairtransport.transport.targets import TARGET_SIZE
@@ -72,23 +79,33 @@ class Scaling:
             X.sum_duplicates()
         share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()
         mean, peak, spread = np.asarray(X.T @ share).ravel(), np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        parts = [slice(start, start + _AT_ONCE) for start in range(0, n_rows, _AT_ONCE)]
         if is_sparse:
 
-            def sums(values: NDArray[Any]) -> Floats:
-                return np.asarray(sparse.csr_matrix((values, X.indices, X.indptr), X.shape).T @ share)
+            def sums(of_values: Callable[[Any], NDArray[Any]]) -> Floats:
+                total = np.zeros(X.shape[1])
+                for part in parts:
+                    rows = row_block(X, part.start, min(part.stop, n_rows))
+                    values = np.asarray(of_values(rows), dtype=np.float64)
+                    total += sparse.csr_matrix((values, rows.indices, rows.indptr), rows.shape).T @ share[part]
+                return total
 
-            np.maximum.at(peak, X.indices, np.abs(X.data))
-            filled, counts = sums((X.data != 0.0).astype(np.float64)), np.bincount(X.indices, minlength=len(peak))
+            counts = np.zeros(len(peak), dtype=np.int64)
+            for start in range(0, X.nnz, _AT_ONCE):
+                columns = X.indices[start : start + _AT_ONCE]
+                np.maximum.at(peak, columns, np.abs(X.data[start : start + _AT_ONCE]))
+                counts += np.bincount(columns, minlength=len(peak))
+            filled = sums(lambda rows: rows.data != 0.0)
         else:
-            parts = (slice(start, start + _AT_ONCE) for start in range(0, n_rows, _AT_ONCE))
             filled = np.sum([share[part] @ (X[part] != 0) for part in parts], axis=0)
             peak = np.maximum(X.max(axis=0), -X.min(axis=0)).astype(np.float64)
         full = np.round(filled, 12) > FILLED_SHARE
         # Deviations as shares of the largest value, whose squares neither overflow nor vanish.
         if is_sparse and full.any():
             unit = np.where(peak > 0.0, peak, 1.0)
-            squares = sums(np.square((X.data - mean[X.indices]) / unit[X.indices]))
-            zeros = np.where(counts < n_rows, np.maximum(1.0 - sums(np.ones(X.nnz)), 0.0), 0.0)
+            squares = sums(lambda rows: np.square((rows.data - mean[rows.indices]) / unit[rows.indices]))
+            stored = sums(lambda rows: np.ones(rows.nnz))
+            zeros = np.where(counts < n_rows, np.maximum(1.0 - stored, 0.0), 0.0)
             spread = np.where(full, peak * np.sqrt(squares + zeros * (mean / unit) ** 2), 0.0)
         elif not is_sparse:
             for j in np.flatnonzero(full):
@@ -122,6 +139,16 @@ class Scaling:
             scaled = scaled.copy()
             scaled.sum_duplicates()
         return scaled
+
+    def restore(self, X: Any) -> None:
+        """Overwrite a matrix in these units by that in the units as given, up to rounding: the inverse of `apply`."""
+        for start in range(0, X.nnz if sparse.issparse(X) else len(X), _AT_ONCE):
+            if sparse.issparse(X):
+                part, columns = X.data[start : start + _AT_ONCE], X.indices[start : start + _AT_ONCE]
+                part[:] = part * self.unit[columns] + self.origin[columns]
+            else:
+                part = X[start : start + _AT_ONCE]
+                part[:] = part * self.unit + self.origin
 
     def to_scaled(self, theta: Floats) -> Floats:
         """Return parameters, the intercept last, that give scaled columns the scores that ``theta`` gives raw ones."""
@@ -325,7 +352,6 @@ class ParityProblem:
 
     options: TrainingOptions
     rows: TrainingData
-    order: Ints
     scaling: Scaling
     initial: InitialModel
     loss: LinearProblem
@@ -352,12 +378,6 @@ class ParityProblem:
     def is_memorised(self) -> bool:
         """True if training rows are too few to say what a trained model does to new ones."""
         return self.is_flexible or self.loss.n_columns * CHECKED_ROWS > len(self.loss.outcomes)
-
-    def in_given_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values of the rows in the order of the data as given."""
-        restored = np.empty_like(values)
-        restored[self.order] = values
-        return restored
 
     def weights(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Return the weights, of each group in the groups' order, and the common ones, for the columns as given."""
@@ -433,14 +453,18 @@ class ParityProblem:
         """Return the loss of some rows with one model for all groups."""
         return replace(loss, parts=(self.rows.X[rows],), n_groups=0, center=None)
 
+    def scores_of(self, rows: Bools, center: Floats | None) -> Callable[[Floats], Floats]:
+        """Return the scores of some rows as a function of the parameters."""
+        loss = self.loss if center is None else replace(self.loss, center=center)
+        return lambda parameters: loss.loss.scores(loss.predictors(parameters)[rows])  # a copy of rows takes longer
+
 
 P = TypeVar("P", bound=ParityProblem)
 
 
 def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem:
     """Return the problem of rows in memory: initial model, comparisons of groups, loss and penalty."""
-    order = _row_order(data, group_specific=options.group_specific)
-    rows, estimator = data.select(order), options.estimator
+    rows, estimator = data.select(_row_order(data, group_specific=options.group_specific)), options.estimator
     scaling = Scaling.of(rows.X, rows.weights, centred=bool(getattr(estimator, "fit_intercept", True)))
     if estimator is not None:  # it is fitted on the columns as given
         initial = prepare_initial_model(
@@ -463,7 +487,7 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
         len(models),
         theta if options.group_specific else None,
     )
-    return pose_problem(ParityProblem, rows, options, scaling, initial=initial, loss=loss, models=models, order=order)
+    return pose_problem(ParityProblem, rows, options, scaling, initial=initial, loss=loss, models=models)
 
 
 def pose_problem(
@@ -522,7 +546,7 @@ def _chance_term(
 
 def _row_order(data: TrainingData, *, group_specific: bool) -> Ints:
     """Return the canonical order of the rows; with weights for each group, the rows of a group are contiguous."""
-    order = canonical_order(data.X, data.outcomes, data.weights)
+    order = canonical_order(data.X, data.response.outcomes(data.y), data.weights)
     if not group_specific:
         return order
     codes = data.groups.codes[order]
@@ -547,5 +571,6 @@ def _parts(X: Any, groups: Groups, models: tuple[int, ...]) -> tuple[Any, ...]:
         return (X,)
     sizes = groups.counts
     ends = np.concatenate(([0], np.cumsum([sizes[group] for group in models])))
-    parts = [X[start:stop] for start, stop in pairwise(ends.tolist())]
-    return (*parts, X[ends[-1] :]) if ends[-1] < X.shape[0] else tuple(parts)
+    if ends[-1] < X.shape[0]:
+        ends = np.append(ends, X.shape[0])
+    return tuple(row_block(X, start, stop) for start, stop in pairwise(ends.tolist()))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import COARSE_ROWS, FLEXIBLE_ROWS, MIN_CELL_ROWS
@@ -283,6 +283,11 @@ class TableProblem(ParityProblem):
             cell_factors=loss.cell_factors * counts, n_rows=int(loss.cells.counts[kept].sum()),
         )  # fmt: skip
 
+    def scores_of(self, rows: Bools, center: Floats | None) -> Callable[[Floats], Floats]:
+        """Return the scores of the slices of some cells as a function of the parameters."""
+        loss = self.loss_of(np.flatnonzero(rows), self.loss.shares[rows])
+        return (loss if center is None else replace(loss, center=center)).scores
+
     def shared_loss_of(self, loss: LinearProblem, rows: Ints) -> LinearProblem:  # noqa: ARG002 - those of the loss
         """Return the loss of some rows with one model for all groups."""
         shared: dict[str, Any] = {"cell_models": np.zeros_like(self.coarse_loss.cell_models), "known": {}}
@@ -326,7 +331,7 @@ def build_table_problem(
         problem = pose_problem(
             TableProblem, data, options, scaling, initial=initial, loss=loss, fold_of_cell=folds,
             models=tuple(range(n_groups)) if options.group_specific else (),
-            order=np.arange(len(data.y)), coarse_loss=coarse,
+            coarse_loss=coarse,
         )  # fmt: skip
         slices = problem.evaluator
         evaluator = TableEvaluator(

@@ -77,18 +77,22 @@ class _Fold:
     """A model trained without some rows."""
 
     def __init__(self, problem: ParityProblem, is_held_out: Bools) -> None:
-        self.held_out, kept = np.flatnonzero(is_held_out), np.flatnonzero(~is_held_out)
+        kept = np.flatnonzero(~is_held_out)
         picked, shares = problem.subsample(kept)
         loss = problem.loss_of(picked, shares, kept.size)
-        self._held_out_loss = problem.loss_of(self.held_out, problem.loss.shares[self.held_out])
         theta = minimise_loss(problem.shared_loss_of(loss, picked), problem.start[:1])
-        if problem.loss.center is not None:
-            loss, self._held_out_loss = (replace(one, center=theta[0]) for one in (loss, self._held_out_loss))
+        center = None if problem.loss.center is None else theta[0]
+        if center is not None:
+            loss = replace(loss, center=center)
         self._start = np.tile(theta, (problem.loss.shape[0], 1))
-        self.initial_scores = self._held_out_loss.scores(self._start)
+        self._held_out_scores = problem.scores_of(is_held_out, center)
         comparisons = problem.comparisons.penalised.restricted(picked, shares * picked.size)
         self._solver = problem.solver((loss, comparisons, self._start))
         self._parameters: dict[float, Floats] = {}
+
+    def initial_scores(self) -> Floats:
+        """Return scores of the held-out rows by the initial model."""
+        return self._held_out_scores(self._start)
 
     def scores(self, weight: float, start: Floats | None = None) -> Floats:
         """Return scores of the held-out rows."""
@@ -97,7 +101,7 @@ class _Fold:
             if start is None:
                 start = self._parameters[max(smaller)] if smaller else self._start
             self._parameters[weight] = self._solver.run(weight, start).parameters
-        return self._held_out_loss.scores(self._parameters[weight])
+        return self._held_out_scores(self._parameters[weight])
 
 
 class _CrossFit:
@@ -105,9 +109,9 @@ class _CrossFit:
 
     def __init__(self, problem: ParityProblem) -> None:
         known = problem.fold_of_row
-        self.fold_of_row = _fold_positions(problem.rows) % N_FOLDS if known is None else known
+        self.fold_of_row = (_fold_positions(problem.rows) % N_FOLDS if known is None else known).astype(np.int8)
         self._folds = [_Fold(problem, self.fold_of_row == fold) for fold in range(N_FOLDS)]
-        self.evaluator = replace(problem.evaluator, initial_scores=self._held_out(lambda fold: fold.initial_scores))
+        self.evaluator = replace(problem.evaluator, initial_scores=self._held_out(_Fold.initial_scores))
 
     def scores(self, weight: float, start: Floats | None = None) -> Floats:
         """Return the score of each row by the model that was trained without it."""
@@ -115,8 +119,8 @@ class _CrossFit:
 
     def _held_out(self, scores_of: Callable[[_Fold], Floats]) -> Floats:
         scores = np.empty(len(self.fold_of_row))
-        for fold in self._folds:
-            scores[fold.held_out] = scores_of(fold)
+        for number, fold in enumerate(self._folds):
+            scores[self.fold_of_row == number] = scores_of(fold)
         return scores
 
 
@@ -226,14 +230,14 @@ def _make_result(
 
 def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
     """Train with the weight of the options, or with one that is chosen on a path."""
-    rows = data.copy(with_features=False)
-    result = train_problem(build_problem(data, options), rows)
-    rows.copy_features()  # when the memory of training is free again
+    problem = build_problem(data, options)
+    result = train_problem(problem)
+    problem.scaling.restore(problem.rows.X)  # of which the rest is made later
     return result
 
 
-def train_problem(problem: ParityProblem, data: TrainingData) -> FitResult:
-    """Train on the rows of a problem; what is made later is made from ``data``."""
+def train_problem(problem: ParityProblem) -> FitResult:
+    """Train on the rows of a problem."""
     options = problem.options
     n_fits, began = 0, 0.0
     with progress(f"{options.distance.name} training", None, show=options.verbose) as bar:
@@ -253,16 +257,16 @@ def train_problem(problem: ParityProblem, data: TrainingData) -> FitResult:
             trained = run.checked(run.fit_automatic(AutomaticWeight(options.max_disparity)))
         else:
             trained = run.checked(run.fit(options.parity_weight))
-    return _result(trained, problem, data)
+    return _result(trained, problem)
 
 
 def train_lbfgs_path(data: TrainingData, options: TrainingOptions, weights: Sequence[float]) -> list[FitResult]:
     """Train with each of several ascending weights, each fit started from the one before."""
-    problem, data = build_problem(data, options), data.copy()
-    results = []
+    problem, results = build_problem(data, options), []
     for trained in _PathRun(problem).fit_path(weights):
         fixed = replace(options, parity_weight=trained.point.weight, max_disparity=None)
-        results.append(_result(trained, replace(problem, options=fixed), data))
+        results.append(_result(trained, replace(problem, options=fixed)))
+    problem.scaling.restore(problem.rows.X)
     return results
 
 
@@ -439,13 +443,12 @@ class _PathRun:
         return result, self._problem.loss.scores(result.parameters)
 
 
-def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> FitResult:
+def _result(trained: _Trained, problem: ParityProblem) -> FitResult:
     """Return what an estimator stores of a training by L-BFGS."""
-    options, point, run = problem.options, trained.point, trained.point.result
-    ordered_scores = problem.loss.scores(run.parameters)
-    initial_scores = problem.in_given_order(problem.evaluator.initial_scores)
+    options, data, point, run = problem.options, problem.rows, trained.point, trained.point.result
+    final_scores, initial_scores = problem.loss.scores(run.parameters), problem.evaluator.initial_scores
     theta, common = problem.weights(run.parameters)
-    figures = metrics_before_and_after(problem.evaluator, ordered_scores)
+    figures = metrics_before_and_after(problem.evaluator, final_scores)
     models = np.array([np.vstack(problem.weights(one.result.parameters)) for one in trained.path.points])
     scores = [problem.loss.scores(one.result.parameters) for one in trained.path.points] if data.X is None else None
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
@@ -454,10 +457,10 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
         target=partial(stored_target, options, initial_scores, data.groups, data.weights, response=data.response),
         theta=theta,
         common=common,
-        scores=problem.in_given_order(ordered_scores),
+        scores=final_scores,
         initial_scores=initial_scores,
         factors=(_stream_parity(trained, problem), 1.0),
-        duals=partial(_duals_at, ordered_scores, problem.penalty, problem.comparisons.penalised, data.groups)
+        duals=partial(_duals_at, final_scores, problem.penalty, problem.comparisons.penalised, data.groups)
         if isinstance(problem.penalty, ContinuousPenalty) else None,
         outcome=describe_criterion(_outcome(trained, problem, figures), options.criterion, problem.comparisons.strata),
         path=partial(_path_table, trained.path.table(), models, initial_scores, data, scores),

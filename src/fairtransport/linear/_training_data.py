@@ -56,24 +56,20 @@ class TrainingData:
         n = len(self.y)
         return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
 
-    def select(self, rows: Ints, *, with_features: bool = True) -> TrainingData:
-        """Return some rows, in the order of their indices, which may repeat; ``X`` may be left as it is."""
+    def select(self, rows: Ints) -> TrainingData:
+        """Return some rows, in the order of their indices, which may repeat."""
         return replace(
             self,
-            X=self.X[rows] if with_features else self.X,
+            X=self.X[rows],
             y=self.y[rows],
             groups=self.groups.select(rows),
             weights=None if self.weights is None else self.weights[rows],
             strata=None if self.strata is None else self.strata.select(rows),
         )
 
-    def copy(self, *, with_features: bool = True) -> TrainingData:
-        """Return rows that a change of the arrays as given does not reach; that of ``X`` after `copy_features`."""
-        return self.select(np.arange(len(self.y)), with_features=with_features)
-
-    def copy_features(self) -> None:
-        """Replace ``X`` by a copy."""
-        object.__setattr__(self, "X", self.X.copy())
+    def copy(self) -> TrainingData:
+        """Return rows that a change of the arrays as given does not reach."""
+        return self.select(np.arange(len(self.y)))
 
     def resolve(self, options: TrainingOptions) -> ComparedStrata:
         """Return where the criterion compares groups."""
@@ -106,7 +102,7 @@ def validate_training_data(
     groups.to_spec()  # raises for labels that a model file cannot store
     parts = made.compared_strata(y, make_training_strata(strata, groups), options.criterion, len(groups))
     data = TrainingData(X, y, made, groups, weights, feature_names, parts)
-    data.resolve(options)  # raises where there is nothing to compare
+    replace(data, groups=replace(groups)).resolve(options)  # raises where there is nothing to compare; keeps no arrays
     copies = _as_copies(weights)
     return data if copies is None else replace(data.select(copies), weights=None)
 

@@ -78,7 +78,7 @@ def train_parts(
     with few_threads(None):
         problem, parts = build_table_problem(source, columns, options, response, owner, journal=journal)
         try:
-            result = train_problem(problem, problem.rows)
+            result = train_problem(problem)
         finally:
             parts.close()
     if journal is not None:

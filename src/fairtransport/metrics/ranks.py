@@ -53,9 +53,14 @@ def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     starts = np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1], [True])))
     del ascending, values  # tables may be large
     cumulative = starts.astype(np.float64) if masses is None else np.append(0.0, np.cumsum(masses[order]))[starts]
-    mid_ranks = (cumulative[:-1] + cumulative[1:]) / (2.0 * cumulative[-1])
+    mid_ranks = cumulative[:-1] + cumulative[1:]
+    mid_ranks /= 2.0 * cumulative[-1]
+    del cumulative
+    if mid_ranks.size < order.size:
+        mid_ranks = np.repeat(mid_ranks, np.diff(starts))
+    del starts
     ranks = np.empty(order.size)
-    ranks[order] = np.repeat(mid_ranks, np.diff(starts))
+    ranks[order] = mid_ranks
     return ranks
 
 

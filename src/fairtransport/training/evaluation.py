@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
 _UNIFORM_SPREAD = np.pi / 8.0  # of uniform ranks: the integral of sqrt(u (1 - u))
 _IMMATERIAL = 0.003  # mean difference in rank below which there is nothing to reduce
 _SLICES = 256
-_REMEMBERED = 16  # sets of scores whose metrics are kept: those of one path
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,15 @@ class ScoreEvaluator:
         return self.response.score_unit * float(np.sqrt(self.shares @ (scores - mean) ** 2))
 
     def evaluate(self, scores: Floats) -> ScoreMetrics:
-        """Return the metrics of scores of these rows; those of the last ones are kept."""
-        for known, metrics in self._evaluated:
-            if np.array_equal(known, scores):
-                return metrics
-        del self._evaluated[_REMEMBERED:]
-        self._evaluated.insert(0, (scores, self._evaluate(scores)))
-        return self._evaluated[0][1]
+        """Return the metrics of scores of these rows, which are computed once."""
+        key = blake2b(np.ascontiguousarray(scores).data).digest()  # the scores of a path would fill memory
+        if key not in self._evaluated:
+            self._evaluated[key] = self._evaluate(scores)
+        return self._evaluated[key]
 
     @cached_property
-    def _evaluated(self) -> list[tuple[Floats, ScoreMetrics]]:
-        return []
+    def _evaluated(self) -> dict[bytes, ScoreMetrics]:
+        return {}
 
     def _evaluate(self, scores: Floats) -> ScoreMetrics:
         criterion = self.comparisons.criterion

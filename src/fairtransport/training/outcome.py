@@ -259,11 +259,12 @@ def _ranks(scores: Floats, comparisons: Comparisons) -> Floats:
 
 def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
     """Return the differences between equidistant quantiles of all scores."""
-    ascending, mass = np.sort(scores), np.ones(scores.size)
-    if row_weights is not None:
+    if row_weights is None:
+        levels = np.arange(0.5, scores.size) / scores.size
+    else:
         mass = row_weights[np.argsort(scores)]
-    levels = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-    return np.diff(np.interp(np.linspace(0.0, 1.0, _NOISE_SLICES + 1), levels, ascending))
+        levels = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    return np.diff(np.interp(np.linspace(0.0, 1.0, _NOISE_SLICES + 1), levels, np.sort(scores)))
 
 
 def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
@@ -272,8 +273,9 @@ def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
     both = np.column_stack((widths, np.full(_NOISE_SLICES, 1.0 / _NOISE_SLICES)))
     samples = []
     for bridges in (_few_bridges if len(errors) <= _FEW_CELLS else _bridges)(len(errors)):
-        scaled, pairs = errors * bridges, zip(comparisons.pairs, comparisons.weights, strict=True)
-        samples.append(sum(weight * (np.abs(scaled[a] - scaled[b]) @ both) for (a, b), weight in pairs))
+        pairs = zip(comparisons.pairs, comparisons.weights, strict=True)
+        gaps = (weight * (np.abs(errors[a] * bridges[a] - errors[b] * bridges[b]) @ both) for (a, b), weight in pairs)
+        samples.append(sum(gaps))
     return np.concatenate(samples).T
 
 
@@ -285,8 +287,12 @@ def _bridges(n_cells: int) -> Iterator[Floats]:
     block = max(1, _MAX_ENTRIES // (n_cells * len(steps)))
     for first in range(0, _SAMPLES, block):
         shape = (n_cells, min(block, _SAMPLES - first), len(steps))
-        walks = np.cumsum(rng.normal(size=shape) * steps, axis=2)
-        yield walks[:, :, :-1] - heights * walks[:, :, -1:]
+        walks = rng.normal(size=shape)
+        walks *= steps
+        for walk in walks:  # in place, as there may be many cells
+            np.cumsum(walk, axis=1, out=walk)
+            walk[:, :-1] -= heights * walk[:, -1:]
+        yield walks[:, :, :-1]
 
 
 @lru_cache(maxsize=2)
@@ -445,27 +451,24 @@ def held_out_change(
     second sample (``excess_noise``).
     """
     pairs = judged_pairs(pairs, min_size)
-    within = pairs if parts is None else pairs.within(parts)
-    shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
-    total = shares.sum()
-    shares = shares / total
-    squares = shares**2 if pairs.represented is None else pairs.represented.squares / total**2
-    variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
-    squared = [float(shares @ (scores - outcomes) ** 2) / variance for scores in (before, after)]
-    each = [(s > 0.5) != (outcomes > 0.5) if classifies else (s - outcomes) ** 2 / variance for s in (before, after)]
-    change = each[1].astype(float) - each[0]
-    mean = float(shares @ change)
-    compared = [(s > 0.5).astype(np.float64) if decisions else s for s in (before, after)]
-    ranks = [_ranks(s, pairs) for s in compared]
+    error, error_noise, squared = _error_change(before, after, outcomes, pairs, classifies=classifies)
     ranked, fitted = not pairs.strata, rows == TRAINED_ON  # or ranks are those within strata
-    plain = parity_evidence(ranks[0], pairs, ranked=ranked, fitted=fitted)
-    start = plain if parts is None else parity_evidence(ranks[0], within, ranked=ranked)
-    changed = parity_evidence(ranks[1], within, ranked=ranked, excess_noise=excess_noise, fitted=fitted)
+
+    def ranks_of(scores: Floats) -> Floats:
+        return _ranks((scores > 0.5).astype(np.float64) if decisions else scores, pairs)
+
+    ranks = ranks_of(before)
+    plain = parity_evidence(ranks, pairs, ranked=ranked, fitted=fitted)
+    differed = groups_differ(before, pairs, ranks)
+    within = pairs if parts is None else pairs.within(parts)
+    start = plain if parts is None else parity_evidence(ranks, within, ranked=ranked)
+    ranks = ranks_of(after)
+    changed = parity_evidence(ranks, within, ranked=ranked, excess_noise=excess_noise, fitted=fitted)
     return HeldOutChange(
-        error=(float(shares @ each[0]), float(shares @ each[1])),
-        error_noise=float(np.sqrt(squares @ (change - mean) ** 2)),
+        error=error,
+        error_noise=error_noise,
         rank_disparity=(start.disparity, changed.disparity),
-        differed=groups_differ(compared[0], pairs, ranks[0]),
+        differed=differed,
         plain=plain,
         evidence=changed,
         information_kept=share_kept(*squared),
@@ -474,6 +477,23 @@ def held_out_change(
         error_name="error rate" if classifies else "unexplained share of the variance of y",
         n_models=1 if parts is None else np.unique(parts).size,
     )
+
+
+def _error_change(
+    before: Floats, after: Floats, outcomes: Floats, pairs: Comparisons, *, classifies: bool
+) -> tuple[tuple[float, float], float, tuple[float, float]]:
+    """Return both errors, the standard error of their difference, and both unexplained shares of the variance."""
+    shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
+    total = shares.sum()
+    shares = shares / total
+    variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
+    squared = [float(shares @ (scores - outcomes) ** 2) / variance for scores in (before, after)]
+    each = [(s > 0.5) != (outcomes > 0.5) if classifies else (s - outcomes) ** 2 / variance for s in (before, after)]
+    error = float(shares @ each[0]), float(shares @ each[1])
+    change = each[1].astype(float) - each[0]
+    mean = float(shares @ change)
+    squares = shares**2 if pairs.represented is None else pairs.represented.squares / total**2
+    return error, float(np.sqrt(squares @ (change - mean) ** 2)), (squared[0], squared[1])
 
 
 def evaluated_change(evaluator: ScoreEvaluator, scores: Floats, **options: Any) -> HeldOutChange:

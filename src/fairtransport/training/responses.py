@@ -234,7 +234,9 @@ class LogisticLoss:
     def mean(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the mean log-loss."""
         inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
-        return float(-shares @ np.where(outcomes > 0.0, np.log(inside), np.log1p(-inside)))
+        logs = np.log1p(-inside)
+        np.log(inside, out=logs, where=outcomes > 0.0)
+        return float(-(shares @ logs))
 
     def best_constant(self, outcomes: Floats, shares: Floats) -> tuple[float, float]:
         """Return the logit of the share of positive labels, and its entropy."""
