@@ -209,6 +209,18 @@ def take_rows(data: Any, rows: Ints) -> Any:
     return data[rows] if hasattr(data, "shape") else np.asarray(data)[rows]
 
 
+def row_block(X: Any, start: int, stop: int) -> Any:
+    """Return consecutive rows of a dense or CSR matrix without copying them."""
+    if not sparse.issparse(X):
+        return X[start:stop]
+    entries, block = slice(X.indptr[start], X.indptr[stop]), sparse.csr_matrix((stop - start, X.shape[1]))
+    # The constructor would copy arrays that are small parts of others.
+    block.data, block.indices = X.data[entries], X.indices[entries]
+    block.indptr = X.indptr[start : stop + 1] - X.indptr[start]
+    block.has_canonical_format = X.has_canonical_format
+    return block
+
+
 def _has_parameter(method: Any, name: str, *, default: bool = False) -> bool:
     """Return whether a method has a parameter; ``default`` where its signature does not tell."""
     try:
@@ -232,6 +244,7 @@ def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[s
 # Cross-validation splits in which every group has training rows and held-out rows.
 
 
+_ENTRIES = 1 << 16  # of a sparse matrix at a time
 _UNITS_OF_PART = 5  # different rows of a cell for each part, from which on equal rows stay together
 
 
@@ -239,8 +252,22 @@ _UNITS_OF_PART = 5  # different rows of a cell for each part, from which on equa
 class Fold:
     """Positions of the rows that a model is trained on, and of those held out for its evaluation."""
 
-    training: Ints
-    held_out: Ints
+    training_rows: Ints | Bools  # a mask needs less memory
+    held_out_rows: Ints | Bools
+
+    @property
+    def training(self) -> Ints:
+        """Positions of the rows that a model is trained on."""
+        return _positions(self.training_rows)
+
+    @property
+    def held_out(self) -> Ints:
+        """Positions of the rows held out."""
+        return _positions(self.held_out_rows)
+
+
+def _positions(rows: Ints | Bools) -> Ints:
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
 
 
 def group_cells(groups: Groups) -> Ints:
@@ -260,10 +287,12 @@ def make_folds(
     rng: np.random.Generator,
     weights: Floats | None = None,
     spreads_few: bool = False,
+    keys: Floats | None = None,
 ) -> list[Fold]:
     """Split the rows such that every group is in the training and in the held-out rows of every fold.
 
-    With ``spreads_few``, groups with fewer rows than there are folds are in some of the folds only.
+    With ``spreads_few``, groups with fewer rows than there are folds are in some of the folds only. ``keys`` are the
+    `content_keys`, where they are known.
     """
     cells = group_cells(groups)
     has_weight, least = np.ones(positive.size, dtype=bool) if weights is None else weights > 0, 1
@@ -272,9 +301,10 @@ def make_folds(
         least = n_folds if spreads_few else 1
         if not spreads_few:
             _check_smallest(n_folds, groups)
-        keys = np.zeros(positive.size) if X is None else content_keys(X)
+        if keys is None:
+            keys = np.zeros(positive.size) if X is None else content_keys(X)
         fold_of_row = deal_rows(keys, positive, cells, n_folds, rng)
-        folds = [Fold(np.flatnonzero(fold_of_row != one), np.flatnonzero(fold_of_row == one)) for one in range(n_folds)]
+        folds = [Fold(fold_of_row != one, fold_of_row == one) for one in range(n_folds)]
     elif isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
     else:
@@ -306,8 +336,11 @@ def content_keys(X: Any) -> Floats:
     """Return a number for each row that its features decide: a fixed random projection of their columns."""
     rng = np.random.default_rng(0)
     if sparse.issparse(X):
-        largest = np.maximum(abs(X.tocsr()).max(axis=0).toarray().ravel(), 1e-300)
-        return np.asarray(X.tocsr() @ (rng.normal(size=X.shape[1]) / largest), dtype=np.float64)
+        X, largest = X.tocsr(), np.full(X.shape[1], 1e-300)
+        for start in range(0, X.nnz, _ENTRIES):
+            part = slice(start, start + _ENTRIES)
+            np.maximum.at(largest, X.indices[part], np.abs(X.data[part]))
+        return np.asarray(X @ (rng.normal(size=X.shape[1]) / largest), dtype=np.float64)
     keys = np.zeros(n_rows(X))
     for block in _blocks(X):
         for column in np.where(np.isfinite(block), block, 0.0).T:  # each alone: the same bits in any order of rows

@@ -283,18 +283,6 @@ def _times(matrix: Any, vector: Floats, *, by_column: bool = False) -> Floats:
     return np.concatenate([matrix[s : s + _BLOCK].astype(np.float64) @ vector for s in starts])
 
 
-def row_block(X: Any, start: int, stop: int) -> Any:
-    """Return consecutive rows of a dense or CSR matrix without copying them."""
-    if not sparse.issparse(X):
-        return X[start:stop]
-    entries, block = slice(X.indptr[start], X.indptr[stop]), sparse.csr_matrix((stop - start, X.shape[1]))
-    # The constructor would copy arrays that are small parts of others.
-    block.data, block.indices = X.data[entries], X.indices[entries]
-    block.indptr = X.indptr[start : stop + 1] - X.indptr[start]
-    block.has_canonical_format = X.has_canonical_format
-    return block
-
-
 def unwhiten(factors: Sequence[Floats], coordinates: Floats) -> Floats:
     """Return the parameters at whitened coordinates."""
     return np.array([m @ u if m.ndim == 2 else m * u for m, u in zip(factors, coordinates, strict=True)])

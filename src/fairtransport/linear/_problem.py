@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._arrays import Bools, Floats, Ints
+from fairtransport._sklearn import row_block
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import (
     ComparedStrata,
@@ -39,13 +40,7 @@ from fairtransport.linear._constants import (
     MIN_CELL_ROWS,
     NEAR_ITERATIONS,
 )
-from fairtransport.linear._lbfgs_solver import (
-    LbfgsSolver,
-    LinearProblem,
-    canonical_order,
-    penalty_net_of_chance,
-    row_block,
-)
+from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem, canonical_order, penalty_net_of_chance
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
 from fairtransport.training.responses import Loss, Response
 from fairtransport.transport.targets import TARGET_SIZE

@@ -44,6 +44,8 @@ from fairtransport.repair.blind.group_model import (
     calibrate,
     default_group_estimators,
     describe_probabilities,
+    fit_scaled_regression,
+    is_scaled_regression,
     linear_scale,
     without_information,
 )
@@ -191,36 +193,43 @@ def _needs_groups(model: Any) -> bool:
 
 def cross_fit(
     estimator: Any,
-    X: Any,
+    rows: BlindRows,
     target: NDArray[Any],
     folds: Sequence[Fold],
     predict: Callable[[Any, Any], Floats],
     *,
-    rows: Bools | None = None,
-    weights: Floats | None = None,
+    use: Bools | None = None,
+    shown: Ints | None = None,
+    fit: Callable[..., Any] | None = None,
 ) -> tuple[Any, Floats]:
-    """Return the model fitted on all rows, and predictions of each row by models that have not seen it."""
-    use = np.ones(len(target), dtype=bool) if rows is None else rows
-    everyone = np.flatnonzero(use)
-    features = X if use.all() else take_rows(X, everyone)
-    model = _fit(clone(estimator), features, target[everyone], _take(weights, everyone))
-    total, times = None, np.zeros(len(target))
+    """Return the model fitted on all rows in use, and predictions of the rows to be shown by models without them."""
+    fit, use = fit or _fit, np.ones(len(target), dtype=bool) if use is None else use
+
+    def trained(positions: Ints, model: Any) -> Any:
+        rest = rows.features(positions), target[positions], _take(rows.weights, positions)
+        if model is not None:
+            try:
+                return fit(_started(clone(estimator), model, rest[1]), *rest)
+            except ValueError:  # steps before it may leave other columns in this fold
+                pass
+        return fit(clone(estimator), *rest)
+
+    model = trained(np.flatnonzero(use), None)
+    shown = np.arange(len(target)) if shown is None else shown
+    total, times = None, np.zeros(len(shown))
     for fold in folds:
-        training = fold.training[use[fold.training]]
-        rest = take_rows(X, training), target[training], _take(weights, training)
-        try:
-            part = _fit(_started(clone(estimator), model, target[training]), *rest)
-        except ValueError:  # steps before it may leave other columns in this fold
-            part = _fit(clone(estimator), *rest)
-        predicted = predict(part, take_rows(X, fold.held_out))
-        total = np.zeros((len(target), *predicted.shape[1:])) if total is None else total
-        total[fold.held_out] += predicted
-        times[fold.held_out] += 1
+        part = trained(fold.training[use[fold.training]], model)
+        at = np.flatnonzero(np.bincount(fold.held_out, minlength=len(target))[shown])
+        predicted = predict(part, rows.features(shown[at]))
+        total = np.zeros((len(shown), *predicted.shape[1:])) if total is None else total
+        total[at] += predicted
+        times[at] += 1
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     assert total is not None
     with np.errstate(invalid="ignore"):
-        return model, total / times.reshape(-1, *[1] * (total.ndim - 1))
+        total /= times.reshape(-1, *[1] * (total.ndim - 1))
+    return model, total
 
 
 def _started(part: Any, model: Any, target: NDArray[Any]) -> Any:
@@ -295,17 +304,29 @@ class BlindRows:
     known: Bools
     strata: Strata | None
     weights: Floats | None
+    order: Ints | None = None  # of the rows of X, which are not copied
+    keys: Floats | None = None
+
+    def features(self, positions: Ints) -> Any:
+        """Return the features of some rows."""
+        if self.order is None and positions.size == self.target.size:
+            return self.X
+        return take_rows(self.X, positions if self.order is None else self.order[positions])
 
     def in_canonical_order(self) -> BlindRows:
         """Return the rows of positive weight in an order that their content decides, and that looks random."""
-        counted = np.ones(self.target.size) if self.weights is None else self.weights
-        order = np.lexsort((counted, self.groups.codes, self.target, content_keys(self.X)))
-        order = order[counted[order] > 0]
+        keys = content_keys(self.X)
+        columns = (self.groups.codes, self.target, keys)
+        order = np.lexsort(columns if self.weights is None else (self.weights, *columns))
+        if self.weights is not None:
+            order = order[self.weights[order] > 0]
         order = order[np.random.default_rng(0).permutation(order.size)]
         arrays = {name: getattr(self, name) for name in ("target", "is_high", "labels", "known", "weights")}
         taken: Any = {name: None if one is None else one[order] for name, one in arrays.items()}
         strata = None if self.strata is None else self.strata.select(order)
-        return BlindRows(X=take_rows(self.X, order), groups=self.groups.select(order), strata=strata, **taken)
+        return BlindRows(
+            X=self.X, groups=self.groups.select(order), strata=strata, order=order, keys=keys[order], **taken
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,7 +540,9 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     if isinstance(model.cv, (int, np.integer)):  # splits that are given are of the rows as they are
         rows = rows.in_canonical_order()
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
-    folds = make_folds(model.cv, rows.X, rows.is_high, rows.groups, rng=rng, weights=rows.weights, spreads_few=True)
+    folds = make_folds(
+        model.cv, rows.X, rows.is_high, rows.groups, rng=rng, weights=rows.weights, spreads_few=True, keys=rows.keys
+    )
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels
 
@@ -528,7 +551,7 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
             "A group has a single row: a model that is fitted without it does not know it. Merge small groups with "
             "others (groups=GroupPolicy(small='pool')), or drop them (small='drop')."
         )
-    base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
+    base, predicted = cross_fit(model.estimator, rows, rows.target, folds, predictions)
     used = np.flatnonzero(rows.known & np.isfinite(predicted))
     if used.size > MAX_ROWS:
         used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
@@ -541,12 +564,13 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     if model.group_estimator is None:
         candidates = default_group_estimators(base, rows.X, repair.random_state)
     for group_estimator in candidates:  # the next one where the form of this one is wrong
+        fit = fit_scaled_regression if model.group_estimator is None and is_scaled_regression(group_estimator) else None
         group_model, shown = cross_fit(
-            group_estimator, rows.X, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
-            rows=rows.known, weights=rows.weights,
+            group_estimator, rows, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
+            use=rows.known, shown=used, fit=fit,
         )  # fmt: skip
-        _check_seen(shown[rows.known], n_labels)
-        known = held_out.calibrate(shown[used], classifies=classifies)
+        _check_seen(shown, n_labels)
+        known = held_out.calibrate(shown, classifies=classifies)
         if known.gain >= _LEAST_GAIN and not known.has_wrong_form:
             break
     return pose(base, group_model, held_out, known, repair, classifies=classifies, seed=int(rng.integers(1 << 32)))

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logit, softmax
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
@@ -16,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairtransport._arrays import Floats, Ints
-from fairtransport._sklearn import as_features, few_threads, last_step, n_rows, take_rows
+from fairtransport._sklearn import as_features, few_threads, last_step, n_rows, row_block, take_rows
 
 # Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
 
@@ -57,6 +58,7 @@ _FLOOR = 1e-6  # least probability of a class before calibration
 _EDGE = 0.01  # beyond it, log-odds of predictions are constant
 _N_BINS = 10
 _MOST_DEVIATIONS = 3.0  # of a prediction from the mean, in standard deviations
+_BLOCK, _SCALED_ROWS = 8_192, 65_536  # rows at a time, of a linear model and of its scaler
 _MANY_ROWS = 10_000  # with fewer, trees of more than a few leaves tell less about the groups of new rows
 
 
@@ -76,6 +78,71 @@ def default_group_estimators(base: Any, X: Any, random_state: int | None) -> lis
         scaled = " ".join(["scaled", *(own for own, _ in steps), name])  # longer than any of their names
         models.insert(0, clone(Pipeline([*steps, (scaled, scaler), (name, linear)])))
     return models
+
+
+def is_scaled_regression(model: Any) -> bool:
+    """Return whether a model is the linear one of `default_group_estimators`."""
+    return isinstance(model, Pipeline) and isinstance(last_step(model)[1], LogisticRegression)
+
+
+def fit_scaled_regression(model: Pipeline, X: Any, codes: Ints, weights: Floats | None) -> Pipeline:
+    """Fit the linear model of the groups as its steps fit themselves, but in blocks of rows.
+
+    Scikit-learn would need a scaled copy of the rows, and three numbers for each row and group.
+    """
+    *steps, (scaled, scaler), (name, linear) = model.steps
+    X = as_features(X)
+    if steps:
+        X = Pipeline(steps).fit_transform(X, codes)
+    present = np.bincount(codes) > 0
+    classes, numbers = np.flatnonzero(present), np.cumsum(present) - 1
+    has_blocks = isinstance(X, np.ndarray) or (sparse.issparse(X) and X.format == "csr")
+    if not has_blocks or X.dtype != np.float64 or classes.size < 3:
+        options = {} if weights is None else {f"{name}__sample_weight": weights}
+        with config_context(enable_metadata_routing=False):
+            Pipeline([(scaled, scaler), (name, linear)]).fit(X, codes, **options)
+        return model
+    n, width = X.shape
+    for first in range(0, n, _SCALED_ROWS):
+        scaler.partial_fit(row_block(X, first, min(first + _SCALED_ROWS, n)))
+    total, is_sparse = float(n if weights is None else weights.sum()), sparse.issparse(X)
+    ridge = 1.0 / (linear.C * total)
+    blocks = [(row_block(X, s, min(s + _BLOCK, n)), slice(s, s + _BLOCK)) for s in range(0, n, _BLOCK)]
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        theta, gradient = flat.reshape(classes.size, width + 1), np.zeros((classes.size, width + 1))
+        coef, value = theta[:, :-1] / scaler.scale_ if is_sparse else theta[:, :-1], 0.0
+        for part, rows in blocks:
+            features = part if is_sparse else (part - scaler.mean_) / scaler.scale_
+            own, table = numbers[codes[rows]], features @ coef.T + theta[:, -1]
+            at, mass = np.arange(own.size), np.ones(own.size) if weights is None else weights[rows]
+            table -= table.max(axis=1, keepdims=True)
+            of_own = table[at, own]
+            np.exp(table, out=table)
+            sums = table.sum(axis=1)
+            value += float(mass @ (np.log(sums) - of_own))
+            table /= sums[:, None]
+            table[at, own] -= 1.0
+            table *= mass[:, None]
+            gradient[:, :-1] += table.T @ features
+            gradient[:, -1] += table.sum(axis=0)
+        if is_sparse:
+            gradient[:, :-1] /= scaler.scale_
+        gradient /= total
+        gradient[:, :-1] += ridge * theta[:, :-1]
+        return value / total + 0.5 * ridge * float((theta[:, :-1] ** 2).sum()), gradient.ravel()
+
+    start = np.zeros((classes.size, width + 1))
+    if linear.warm_start and hasattr(linear, "coef_"):
+        start = np.column_stack((linear.coef_, linear.intercept_))
+    found = minimize(
+        objective, start.ravel(), jac=True, method="L-BFGS-B",
+        options={"maxiter": linear.max_iter, "maxls": 50, "gtol": linear.tol, "ftol": 64.0 * np.finfo(float).eps},
+    )  # fmt: skip
+    theta = found.x.reshape(start.shape)
+    linear.classes_, linear.n_features_in_, linear.n_iter_ = classes, width, np.array([found.nit], dtype=np.int32)
+    linear.coef_, linear.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
+    return model
 
 
 @dataclass(frozen=True, eq=False)
