@@ -190,8 +190,9 @@ def test_public_data_have_the_scores_and_the_objective_of_rows_in_memory(tmp_pat
     assert np.abs(scores - whole).max() < 0.03
     assert model.parity_weight_ == pytest.approx(expected.parity_weight_, rel=0.3)
     assert model.initial_estimator_.coef_ == pytest.approx(expected.initial_estimator_.coef_, abs=1e-3)
-    response, scaling, solver = problems[0].rows.response, problems[0].scaling, problems[0].solver()
+    response, scaling = problems[0].rows.response, problems[0].scaling
     scaling.apply(problems[0].rows.X, overwrite=True)  # which ``fit`` returned to the units as given
+    solver = problems[0].solver()
     values = [
         solver.value_and_gradient(
             scaling.to_scaled(response.to_standard(np.append(one.coef_, one.intercept_)))[None], model.parity_weight_

@@ -58,7 +58,7 @@ _FLOOR = 1e-6  # least probability of a class before calibration
 _EDGE = 0.01  # beyond it, log-odds of predictions are constant
 _N_BINS = 10
 _MOST_DEVIATIONS = 3.0  # of a prediction from the mean, in standard deviations
-_BLOCK, _SCALED_ROWS = 8_192, 65_536  # rows at a time, of a linear model and of its scaler
+_BLOCK = 8_192  # rows at a time
 _MANY_ROWS = 10_000  # with fewer, trees of more than a few leaves tell less about the groups of new rows
 
 
@@ -97,20 +97,23 @@ def fit_scaled_regression(model: Pipeline, X: Any, codes: Ints, weights: Floats 
     present = np.bincount(codes) > 0
     classes, numbers = np.flatnonzero(present), np.cumsum(present) - 1
     has_blocks = isinstance(X, np.ndarray) or (sparse.issparse(X) and X.format == "csr")
-    if not has_blocks or X.dtype != np.float64 or classes.size < 3:
+    if not has_blocks or X.dtype != np.float64 or classes.size < 2:
         options = {} if weights is None else {f"{name}__sample_weight": weights}
         with config_context(enable_metadata_routing=False):
             Pipeline([(scaled, scaler), (name, linear)]).fit(X, codes, **options)
         return model
     n, width = X.shape
-    for first in range(0, n, _SCALED_ROWS):
-        scaler.partial_fit(row_block(X, first, min(first + _SCALED_ROWS, n)))
+    for first in range(0, n, _BLOCK):
+        scaler.partial_fit(row_block(X, first, min(first + _BLOCK, n)))
     total, is_sparse = float(n if weights is None else weights.sum()), sparse.issparse(X)
     ridge = 1.0 / (linear.C * total)
     blocks = [(row_block(X, s, min(s + _BLOCK, n)), slice(s, s + _BLOCK)) for s in range(0, n, _BLOCK)]
 
+    n_free = classes.size if classes.size > 2 else 1  # of two classes, the first has weights 0
+
     def objective(flat: Floats) -> tuple[float, Floats]:
-        theta, gradient = flat.reshape(classes.size, width + 1), np.zeros((classes.size, width + 1))
+        theta, gradient = np.zeros((2, classes.size, width + 1))
+        theta[-n_free:] = flat.reshape(n_free, width + 1)
         coef, value = theta[:, :-1] / scaler.scale_ if is_sparse else theta[:, :-1], 0.0
         for part, rows in blocks:
             features = part if is_sparse else (part - scaler.mean_) / scaler.scale_
@@ -130,9 +133,9 @@ def fit_scaled_regression(model: Pipeline, X: Any, codes: Ints, weights: Floats 
             gradient[:, :-1] /= scaler.scale_
         gradient /= total
         gradient[:, :-1] += ridge * theta[:, :-1]
-        return value / total + 0.5 * ridge * float((theta[:, :-1] ** 2).sum()), gradient.ravel()
+        return value / total + 0.5 * ridge * float((theta[:, :-1] ** 2).sum()), gradient[-n_free:].ravel()
 
-    start = np.zeros((classes.size, width + 1))
+    start = np.zeros((n_free, width + 1))
     if linear.warm_start and hasattr(linear, "coef_"):
         start = np.column_stack((linear.coef_, linear.intercept_))
     found = minimize(
