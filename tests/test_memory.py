@@ -44,7 +44,7 @@ def peak(call, n, *, dense=False):
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize(("n", "dense"), [(100_000, False), (20_000, True)])
+@pytest.mark.parametrize(("n", "dense"), [(100_000, False), (50_000, True)])
 @pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 def test_training_needs_at_most_twice_the_memory_of_the_rows(monkeypatch, call, n, dense):
     """From ten stored numbers in a row on: a copy of the rows and some numbers for each.

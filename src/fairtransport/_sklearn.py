@@ -343,7 +343,8 @@ def content_keys(X: Any) -> Floats:
         return np.asarray(X @ (rng.normal(size=X.shape[1]) / largest), dtype=np.float64)
     keys = np.zeros(n_rows(X))
     for block in _blocks(X):
-        for column in np.where(np.isfinite(block), block, 0.0).T:  # each alone: the same bits in any order of rows
+        for values in block.T:  # each alone: the same bits in any order of rows
+            column = np.where(np.isfinite(values), values, 0.0)
             keys += rng.normal() / max(float(np.abs(column).max(initial=0.0)), 1e-300) * column
     return keys
 

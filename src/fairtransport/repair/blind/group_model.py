@@ -116,7 +116,9 @@ def fit_scaled_regression(model: Pipeline, X: Any, codes: Ints, weights: Floats 
         theta[-n_free:] = flat.reshape(n_free, width + 1)
         coef, value = theta[:, :-1] / scaler.scale_ if is_sparse else theta[:, :-1], 0.0
         for part, rows in blocks:
-            features = part if is_sparse else (part - scaler.mean_) / scaler.scale_
+            features = part if is_sparse else part - scaler.mean_
+            if not is_sparse:
+                features /= scaler.scale_
             own, table = numbers[codes[rows]], features @ coef.T + theta[:, -1]
             at, mass = np.arange(own.size), np.ones(own.size) if weights is None else weights[rows]
             table -= table.max(axis=1, keepdims=True)
