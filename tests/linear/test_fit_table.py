@@ -206,7 +206,7 @@ def test_the_objective_is_that_of_rows_and_its_error_falls_with_the_number_of_bi
     """A bin's rows have their mean score: rows that are alone in their bin are exact."""
     table, found = public_data("german"), []
 
-    def stop(problem, _):
+    def stop(problem):
         theta = 0.9 * problem.start
         found.append(problem.solver().value_and_gradient(theta, 1.0))
         raise KeyboardInterrupt

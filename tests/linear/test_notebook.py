@@ -1,5 +1,7 @@
 """The line below scikit-learn's diagram says what was fitted; the diagram itself stays as it is."""
 
+from html import escape
+
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
@@ -35,12 +37,12 @@ def test_fitted_classifiers_say_so(estimator):
         assert html.count("Fitted to 2 groups of &lt;script&gt;") == 1
         assert COLUMN not in html
         assert "sk-" in html  # scikit-learn's own diagram
-    if hasattr(estimator, "outcome_"):
+    assert escape(estimator.outcome_) in estimator._repr_html_()
+    if hasattr(estimator, "before_after_"):
         for name in ("disparity", "rank_disparity", "auc"):
             before, after = estimator.before_after_[name]
             assert f"{name.replace('_', ' ')} {before:.3f} to {after:.3f}" in estimator._repr_html_()
         assert f"{estimator.information_kept_:.0%} of the information kept" in estimator._repr_html_()
-        assert estimator.outcome_ in estimator._repr_html_()
 
 
 def test_text_where_diagrams_are_switched_off():
