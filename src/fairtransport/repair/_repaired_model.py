@@ -128,7 +128,8 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
 
     def _html_repr(self) -> str:
         groups = vars(vars(self).get("repair_", self)).get("groups_")
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: [*self._describe(), self.outcome_])
+        outcome = [vars(self)["outcome_"]] if "outcome_" in vars(self) else []  # which a model file may lack
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: [*self._describe(), *outcome])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
