@@ -4,7 +4,7 @@
     python scripts/trust.py --only checks   one part; its table is printed, and its figures are kept in out/trust
     python scripts/trust.py --gather        the page from the figures in out/trust
 
-The numbers of fuzz cases come from the last `make fuzz` (docs/trust/fuzz.json).
+The numbers of fuzz cases are those of all runs of `make fuzz` (docs/trust/fuzz.json).
 """
 # ruff: noqa: INP001, T201 - a program that prints
 
@@ -121,7 +121,7 @@ def table(rows: list[tuple[str, str]]) -> str:
 
 
 def fuzz_rows() -> list[tuple[str, str]]:
-    """Return the figures of the last `make fuzz`."""
+    """Return the figures of all runs of `make fuzz`."""
     if not FUZZ_FIGURES.exists():
         return [("fuzz cases: `make fuzz` has not been run", "0")]
     content = json.loads(FUZZ_FIGURES.read_text())
@@ -136,8 +136,8 @@ def page(rows: list[tuple[str, str]]) -> str:
     minutes = round(sum(one["seconds"] for one in content["targets"].values()) / 60)
     return f"""# Trust, in figures
 
-Written by `make trust`; fuzz cases are those of the last `make fuzz` ({minutes} minutes of atheris in total; where
-`docs/trust/fuzz.json` says `coverage_guided: false`, of random changes of the seeds). All tests passed.
+Written by `make trust`; fuzz cases are those of all runs of `make fuzz` ({minutes} minutes of atheris in total, by
+target in `docs/trust/fuzz.json`). All tests passed.
 
 {table(rows)}
 

@@ -4,9 +4,10 @@
     python scripts/fuzz --seconds 600 --only model_file model_use     some of them
     python scripts/fuzz model_file -max_total_time=60                 one, with options of libFuzzer
 
-`targets` lists the readers, and explains how to add one. Where atheris has no wheel, pip builds it and needs libFuzzer:
-compile the sources of LLVM's compiler-rt/lib/fuzzer (g++ -fPIC does), all but FuzzerMain.cpp and
-FuzzerInterceptors.cpp, into an archive, and call ``LIBFUZZER_LIB=<archive> make fuzz``.
+A run goes on from the cases that earlier runs kept (out/fuzz/corpus), and its figures are added to those in the file:
+remove both to begin anew. `targets` lists the readers, and explains how to add one. Where atheris has no wheel, pip
+builds it and needs libFuzzer: compile the sources of LLVM's compiler-rt/lib/fuzzer (g++ -fPIC does), all but
+FuzzerMain.cpp and FuzzerInterceptors.cpp, into an archive, and call ``LIBFUZZER_LIB=<archive> make fuzz``.
 """
 # ruff: noqa: INP001 - a program, not a package
 
@@ -18,7 +19,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -57,24 +57,25 @@ def fuzz_one(name: str, options: list[str]) -> None:
 
     for seed in (b"", *target.seeds()):  # what is compiled at the first use takes longer than a case may
         one_case(seed)
-    FINDINGS.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        for number, seed in enumerate(target.seeds()):
-            (Path(folder) / f"{number:03}").write_bytes(seed)
-        limits = [
-            f"-artifact_prefix={FINDINGS}/",
-            f"-rss_limit_mb={MAX_MEMORY}",
-            f"-timeout={MAX_SECONDS}",
-            f"-max_len={MAX_LENGTH}",
-        ]
-        atheris.Setup([sys.argv[0], *limits, *options, folder], one_case)
-        atheris.Fuzz()
+    corpus = FINDINGS / "corpus" / name
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(target.seeds()):
+        (corpus / f"{number:03}").write_bytes(seed)
+    limits = [
+        f"-artifact_prefix={FINDINGS}/",
+        f"-rss_limit_mb={MAX_MEMORY}",
+        f"-timeout={MAX_SECONDS}",
+        f"-max_len={MAX_LENGTH}",
+    ]
+    atheris.Setup([sys.argv[0], *limits, *options, str(corpus)], one_case)
+    atheris.Fuzz()
 
 
 def fuzz_all(names: list[str], seconds: int, write: Path | None) -> int:
     """Run targets, each in its own process, and return the number of targets with findings."""
     shares = {name: load_target(name).SHARE for name in names}
-    figures, n_findings = {}, 0
+    known = json.loads(write.read_text())["targets"] if write is not None and write.exists() else {}
+    figures, n_findings = dict(known), 0
     for name in names:
         time = max(1, round(seconds * shares[name] / sum(shares.values())))
         command = [sys.executable, str(Path(__file__).parent), name, f"-max_total_time={time}", "-print_final_stats=1"]
@@ -85,7 +86,12 @@ def fuzz_all(names: list[str], seconds: int, write: Path | None) -> int:
             print(f"{name}: a finding\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}", flush=True)  # noqa: T201
             continue
         most = max(map(int, memory), default=0)
-        figures[name] = {"cases": int(counted[1]), "seconds": int(counted[2]), "most_memory_mib": most}
+        before = known.get(name, {"cases": 0, "seconds": 0, "most_memory_mib": 0})
+        figures[name] = {
+            "cases": before["cases"] + int(counted[1]),
+            "seconds": before["seconds"] + int(counted[2]),
+            "most_memory_mib": max(before["most_memory_mib"], most),
+        }
         print(f"{name}: {int(counted[1]):,} cases in {counted[2]} s, at most {most} MiB", flush=True)  # noqa: T201
     total = sum(figure["cases"] for figure in figures.values())
     print(f"{total:,} cases, {n_findings} of {len(names)} targets with findings")  # noqa: T201
