@@ -8,6 +8,7 @@ import dask.dataframe as dd
 import numba
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import people
@@ -17,6 +18,10 @@ from fairtransport import BlindRepairClassifier, QuantileRepairClassifier, Trans
 from fairtransport._columns import code_cache
 from fairtransport._sklearn import few_threads
 from fairtransport.boosting import TransportBoostingClassifier
+from fairtransport.boosting import _constants as const
+from fairtransport.boosting._libraries import default_estimator, library_of
+from fairtransport.boosting._training_data import TrainingData
+from fairtransport.groups import make_groups
 
 
 def threads():
@@ -70,6 +75,20 @@ def test_limits_of_trainings_that_overlap_are_restored_by_the_last(two):
 def test_a_large_table_has_all_threads(two):
     with few_threads(np.broadcast_to(0.0, (10_000_000, 2))):
         assert threads() == {2}
+
+
+def test_only_stored_entries_of_a_sparse_table_count(two):
+    with few_threads(sparse.csr_matrix((10_000_000, 2))):
+        assert threads() == {1}
+
+
+@pytest.mark.parametrize(("filled", "n_jobs"), [(5, 1), (6, None)])
+def test_threads_of_trees_by_stored_entries(monkeypatch, filled, n_jobs):
+    monkeypatch.setattr(const, "ONE_THREAD", 1_000)
+    X = sparse.csr_matrix(np.broadcast_to(np.arange(100) < filled, (200, 100)))
+    rows = TrainingData(X, np.arange(200) % 3 == 0, make_groups(np.arange(200) % 2))
+    library = library_of(default_estimator("classification"), "classification")
+    assert library.sized(rows, "auto", is_default=True).estimator.n_jobs == n_jobs
 
 
 def test_a_lazy_table_is_trained_on():

@@ -31,8 +31,8 @@ from fairtransport._columns import say_columns
 from fairtransport._validation import check_count
 from fairtransport.groups import GroupPolicy, Groups, check_policy
 
-# Numbers of a table, from which on all threads are used: chosen, not measured. On a busy machine threads took 10 times
-# the processor time at 1 million; products of larger tables are long enough to be shared.
+# Stored numbers of a table from which on all threads are used: chosen, not measured. On a busy machine threads took 10
+# times the processor time at 1 million; products of larger tables are long enough to be shared.
 MANY_NUMBERS = 5_000_000
 _limits: list[Any] = []  # one for each training under way; the first has changed that of the process
 _lock = threading.Lock()
@@ -45,7 +45,7 @@ def few_threads(X: Any, *, openmp: bool = False) -> Iterator[None]:
     In small products threads mostly wait for each other. They do so without sleeping: beside other busy processes a
     training took ten times the processor time. The limit of BLAS is that of the process, until the last training ends.
     """
-    if math.prod(getattr(X, "shape", (0,))) > MANY_NUMBERS:
+    if stored_numbers(X) > MANY_NUMBERS:
         yield
         return
     libraries = _libraries_with_threads()
@@ -59,6 +59,11 @@ def few_threads(X: Any, *, openmp: bool = False) -> Iterator[None]:
             limit = _limits.pop()
             if limit is not None:
                 limit.restore_original_limits()
+
+
+def stored_numbers(X: Any) -> int:
+    """Return rows times columns of a table, and the number of stored entries of a sparse matrix; 0 without a shape."""
+    return int(X.nnz) if sparse.issparse(X) else math.prod(getattr(X, "shape", (0,)))
 
 
 @cache

@@ -21,7 +21,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
-from fairtransport._sklearn import MANY_NUMBERS, n_rows, take_rows
+from fairtransport._sklearn import n_rows, stored_numbers, take_rows
 from fairtransport._validation import check_real
 from fairtransport.boosting import _constants as const
 from fairtransport.boosting._objective import Loss, make_loss
@@ -156,7 +156,7 @@ class _Library:
         if not is_default:
             open_names = {name for names in (set(const.ROUNDS), self.size_params) if names <= unset for name in names}
             chosen = {name: value for name, value in chosen.items() if name in open_names}
-        if n_rows * n_columns <= MANY_NUMBERS and "n_jobs" in unset:
+        if stored_numbers(rows.X) <= const.ONE_THREAD and "n_jobs" in unset:
             chosen["n_jobs"] = 1
         chosen |= self.reproducible_params(rows.X)
         sized = type(self)(clone(self.estimator).set_params(**chosen), self.task)

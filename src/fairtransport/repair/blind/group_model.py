@@ -27,8 +27,9 @@ class _DenseFeatures:
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model; see scikit-learn."""
+        X = _dense(X)
         with few_threads(X, openmp=True):
-            return super().fit(_dense(X), y, sample_weight=sample_weight)  # type: ignore[misc]
+            return super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
 
 
 class DenseBoostingClassifier(_DenseFeatures, HistGradientBoostingClassifier):
@@ -36,8 +37,9 @@ class DenseBoostingClassifier(_DenseFeatures, HistGradientBoostingClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes."""
+        X = _dense(X)
         with few_threads(X, openmp=True):
-            return np.asarray(super().predict_proba(_dense(X)))
+            return np.asarray(super().predict_proba(X))
 
 
 class DenseBoostingRegressor(_DenseFeatures, HistGradientBoostingRegressor):
@@ -45,8 +47,9 @@ class DenseBoostingRegressor(_DenseFeatures, HistGradientBoostingRegressor):
 
     def predict(self, X: Any) -> Floats:
         """Return the predictions."""
+        X = _dense(X)
         with few_threads(X, openmp=True):
-            return np.asarray(super().predict(_dense(X)))
+            return np.asarray(super().predict(X))
 
 
 def _dense(X: Any) -> Any:
