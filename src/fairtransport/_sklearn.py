@@ -214,6 +214,16 @@ def take_rows(data: Any, rows: Ints) -> Any:
     return data[rows] if hasattr(data, "shape") else np.asarray(data)[rows]
 
 
+def canonical_rows(X: Any) -> Any:
+    """Return features; a sparse matrix row by row, in which each cell is stored once and columns ascend."""
+    if sparse.issparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    return X
+
+
 def row_block(X: Any, start: int, stop: int) -> Any:
     """Return consecutive rows of a dense or CSR matrix without copying them."""
     if not sparse.issparse(X):
@@ -341,7 +351,7 @@ def content_keys(X: Any) -> Floats:
     """Return a number for each row that its features decide: a fixed random projection of their columns."""
     rng = np.random.default_rng(0)
     if sparse.issparse(X):
-        X, largest = X.tocsr(), np.full(X.shape[1], 1e-300)
+        X, largest = canonical_rows(X), np.full(X.shape[1], 1e-300)
         for start in range(0, X.nnz, _ENTRIES):
             part = slice(start, start + _ENTRIES)
             np.maximum.at(largest, X.indices[part], np.abs(X.data[part]))
@@ -472,7 +482,7 @@ def describe_group_features(X: Any, groups: Groups) -> str | None:
 def _ranges(X: Any, rows: list[Ints]) -> Iterator[tuple[Floats, Floats]]:
     """Yield the lowest and highest value of each group, for one or more columns at a time."""
     if sparse.issparse(X):
-        table = X.tocsr()
+        table = canonical_rows(X)
         ends = [min_max_axis(table[group_rows], axis=0) for group_rows in rows]
         yield np.array([low for low, _ in ends], dtype=float), np.array([high for _, high in ends], dtype=float)
         return

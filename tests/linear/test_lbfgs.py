@@ -41,6 +41,30 @@ def test_csr_equals_dense(cls, group_specific):
     np.testing.assert_allclose(scores_of(csr, sparse.csr_matrix(thin)), scores_of(dense, thin), atol=1e-6)
 
 
+def twice(matrix):
+    """Return a sparse matrix that stores each cell as two halves, zeros as well, in any order."""
+    rows, columns = np.indices(matrix.shape).reshape(2, -1)
+    columns = np.concatenate((columns, columns[::-1]))
+    halves = np.concatenate((matrix.ravel(), matrix.ravel()[::-1])) / 2
+    rows = np.concatenate((rows, rows[::-1]))
+    order = np.argsort(rows, kind="stable")
+    starts = np.arange(0, halves.size + 1, 2 * matrix.shape[1])
+    return sparse.csr_matrix((halves[order], columns[order], starts), matrix.shape)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.coo_array, twice])
+def test_what_is_made_later_is_that_of_the_rows_as_given(form):
+    """Values at the mean of their column are zero while training."""
+    features = np.column_stack((np.resize([1.0, 2.0, 2.0, 3.0], 1024), X[:1024]))
+    labels, group = Y[:1024], G[:1024]
+    dense, other = (fitted(TransportClassifier, make(features), labels, group) for make in (np.asarray, form))
+    for name in ("theta", "spread", "log_loss"):
+        np.testing.assert_allclose(other.path_[name], dense.path_[name], atol=1e-6)
+    for model in (dense, other):
+        model.partial_fit(features, sensitive_features=group)
+    np.testing.assert_allclose(other.coef_, dense.coef_, atol=1e-6)
+
+
 @both
 @pytest.mark.parametrize("factor", [1e-6, 1e3])
 def test_units_of_the_columns_do_not_matter(cls, factor):

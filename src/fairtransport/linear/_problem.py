@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._arrays import Bools, Floats, Ints
-from fairtransport._sklearn import row_block
+from fairtransport._sklearn import canonical_rows, row_block
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import (
     ComparedStrata,
@@ -69,9 +69,7 @@ class Scaling:
     def of(cls, X: Any, weights: Floats | None = None, *, centred: bool = True) -> Scaling:
         """Return the units of a dense or CSR matrix; columns are not centred for a model without intercept."""
         n_rows, is_sparse = X.shape[0], sparse.issparse(X)
-        if is_sparse and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        X = canonical_rows(X)
         share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()
         mean, peak, spread = np.asarray(X.T @ share).ravel(), np.zeros(X.shape[1]), np.zeros(X.shape[1])
         parts = [slice(start, start + _AT_ONCE) for start in range(0, n_rows, _AT_ONCE)]
@@ -124,16 +122,19 @@ class Scaling:
             for part in (slice(start, start + _AT_ONCE) for start in starts):
                 X.data[part] /= self.unit[X.indices[part]]
             return X
+        X = canonical_rows(X)
+        values = X.data / self.unit[X.indices]
         # Centred columns are mostly non-zero, so little is lost by storing them in full.
-        scaled = sparse.csr_matrix((X.data / self.unit[X.indices], X.indices, X.indptr), X.shape)
         if self.origin.any():
-            shifts = sparse.csr_matrix((self.origin / self.unit)[None])
-            scaled = scaled - sparse.csr_matrix(np.ones((X.shape[0], 1))) @ shifts
-        scaled = sparse.csr_matrix(scaled, dtype=X.dtype)
-        if not scaled.has_canonical_format:  # the arrays may be those of ``X``
-            scaled = scaled.copy()
-            scaled.sum_duplicates()
-        return scaled
+            shift = self.origin / self.unit
+            # Scipy would not store what becomes zero, which `restore` needs.
+            is_mean = (values == shift[X.indices]) & (values != 0.0)
+            values[is_mean] = np.nextafter(values[is_mean], np.inf)
+        scaled = sparse.csr_matrix((values, X.indices, X.indptr), X.shape)
+        if self.origin.any():
+            scaled = scaled - sparse.csr_matrix(np.ones((X.shape[0], 1))) @ sparse.csr_matrix(shift[None])
+            scaled.sum_duplicates()  # columns in ascending order
+        return sparse.csr_matrix(scaled, dtype=X.dtype)
 
     def restore(self, X: Any) -> None:
         """Overwrite a matrix in these units by that in the units as given, up to rounding: the inverse of `apply`."""

@@ -15,7 +15,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._arrays import Floats, Ints
-from fairtransport._sklearn import DeferredAttributes, RowScoring, encode_batch_groups, few_threads, fitted_summary_html
+from fairtransport._sklearn import (
+    DeferredAttributes,
+    RowScoring,
+    canonical_rows,
+    encode_batch_groups,
+    few_threads,
+    fitted_summary_html,
+)
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import MAX_PAIRED_GROUPS, criterion_text, needs_labels
@@ -458,7 +465,7 @@ class TransportModel(DeferredAttributes, RowScoring, BaseEstimator):
         y = self._response_class.read(y, type(self).__name__)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         return validate_training_data(
-            X,
+            canonical_rows(X),
             y,
             response=self._response_class,
             owner=type(self).__name__,
@@ -468,7 +475,8 @@ class TransportModel(DeferredAttributes, RowScoring, BaseEstimator):
         )
 
     def _features(self, X: Any, *, reset: bool = False) -> Any:
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        read = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        return canonical_rows(read)
 
     def _store(self, result: FitResult) -> None:
         """Store the result of a training, and emit its warnings."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
@@ -21,6 +20,7 @@ from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._sklearn import (
     Fold,
     as_features,
+    canonical_rows,
     content_keys,
     deal_rows,
     last_step,
@@ -412,9 +412,8 @@ def read_rows(
     """Return the rows with their groups, of which at least two must be left."""
     size = n_rows(X)
     check_length(target, size=size, name="y")
-    if sparse.issparse(X):
-        X = X.tocsr()
-    elif isinstance(X, np.ndarray) and not get_tags(model.estimator).input_tags.allow_nan:
+    X = canonical_rows(X)
+    if isinstance(X, np.ndarray) and not get_tags(model.estimator).input_tags.allow_nan:
         assert_all_finite(X, input_name="X")  # before folds, of which few finite rows may not allow any
     if sensitive_features is None:
         raise ValueError(
