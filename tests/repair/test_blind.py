@@ -254,6 +254,18 @@ def test_tables_pipelines_and_sparse_features():
     assert np.isfinite(scores).all()
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.int64])
+def test_sparse_features_are_repaired_as_dense_ones(kind):
+    """Also where their means are large: sparse columns are scaled, but not centred."""
+    X, y, group = numbers(1000)
+    X = np.rint(8 * X + [8000, 0, 0])
+    left = [
+        ft.BlindRepairRegressor(LinearRegression()).fit(rows, y, sensitive_features=group).report_.disparity
+        for rows in (X, sparse.csr_matrix(X.astype(kind)))
+    ]
+    assert left[1] == pytest.approx(left[0], rel=0.1)
+
+
 def test_models_of_folds_may_have_other_columns_and_steps_any_name():
     """Models of folds start from that of all rows, unless a category is only in the fold that is left out."""
     rng = np.random.default_rng(0)

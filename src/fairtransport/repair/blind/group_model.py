@@ -100,7 +100,7 @@ def fit_scaled_regression(model: Pipeline, X: Any, codes: Ints, weights: Floats 
     present = np.bincount(codes) > 0
     classes, numbers = np.flatnonzero(present), np.cumsum(present) - 1
     has_blocks = isinstance(X, np.ndarray) or (sparse.issparse(X) and X.format == "csr")
-    if not has_blocks or X.dtype != np.float64 or classes.size < 2:
+    if not has_blocks or X.dtype.kind not in "biuf" or classes.size < 2:
         options = {} if weights is None else {f"{name}__sample_weight": weights}
         with config_context(enable_metadata_routing=False):
             Pipeline([(scaled, scaler), (name, linear)]).fit(X, codes, **options)
@@ -109,6 +109,8 @@ def fit_scaled_regression(model: Pipeline, X: Any, codes: Ints, weights: Floats 
     for first in range(0, n, _BLOCK):
         scaler.partial_fit(row_block(X, first, min(first + _BLOCK, n)))
     total, is_sparse = float(n if weights is None else weights.sum()), sparse.issparse(X)
+    # Sparse rows are not centred; their intercept is that of centred ones, without which the solver ends too early.
+    center = scaler.mean_ / scaler.scale_ if is_sparse else np.zeros(width)
     ridge = 1.0 / (linear.C * total)
     blocks = [(row_block(X, s, min(s + _BLOCK, n)), slice(s, s + _BLOCK)) for s in range(0, n, _BLOCK)]
 
@@ -122,7 +124,7 @@ def fit_scaled_regression(model: Pipeline, X: Any, codes: Ints, weights: Floats 
             features = part if is_sparse else part - scaler.mean_
             if not is_sparse:
                 features /= scaler.scale_
-            own, table = numbers[codes[rows]], features @ coef.T + theta[:, -1]
+            own, table = numbers[codes[rows]], features @ coef.T + (theta[:, -1] - theta[:, :-1] @ center)
             at, mass = np.arange(own.size), np.ones(own.size) if weights is None else weights[rows]
             table -= table.max(axis=1, keepdims=True)
             of_own = table[at, own]
@@ -135,21 +137,21 @@ def fit_scaled_regression(model: Pipeline, X: Any, codes: Ints, weights: Floats 
             gradient[:, :-1] += table.T @ features
             gradient[:, -1] += table.sum(axis=0)
         if is_sparse:
-            gradient[:, :-1] /= scaler.scale_
+            gradient[:, :-1] = gradient[:, :-1] / scaler.scale_ - np.outer(gradient[:, -1], center)
         gradient /= total
         gradient[:, :-1] += ridge * theta[:, :-1]
         return value / total + 0.5 * ridge * float((theta[:, :-1] ** 2).sum()), gradient[-n_free:].ravel()
 
     start = np.zeros((n_free, width + 1))
     if linear.warm_start and hasattr(linear, "coef_"):
-        start = np.column_stack((linear.coef_, linear.intercept_))
+        start = np.column_stack((linear.coef_, linear.intercept_ + linear.coef_ @ center))
     found = minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
         options={"maxiter": linear.max_iter, "maxls": 50, "gtol": linear.tol, "ftol": 64.0 * np.finfo(float).eps},
     )  # fmt: skip
     theta = found.x.reshape(start.shape)
     linear.classes_, linear.n_features_in_, linear.n_iter_ = classes, width, np.array([found.nit], dtype=np.int32)
-    linear.coef_, linear.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
+    linear.coef_, linear.intercept_ = theta[:, :-1].copy(), theta[:, -1] - theta[:, :-1] @ center
     return model
 
 
