@@ -324,7 +324,7 @@ def make_folds(
         raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
     else:
         parts = check_cv(cv).split(X, 2 * cells + positive)
-        folds = [Fold(*(_row_positions(rows, positive.size) for rows in pair)) for pair in parts]
+        folds = [read_fold(pair, positive.size) for pair in parts]
     if not folds:
         raise ValueError("cv has no splits; give at least one pair of training and held-out rows.")
     for number, fold in enumerate(folds):
@@ -395,6 +395,15 @@ def deal_rows(keys: Floats, labels: NDArray[Any], groups: Ints, n_parts: int, rn
     return part
 
 
+def read_fold(split: Any, size: int) -> Fold:
+    """Return a split of the user as positions from 0 on; rows must not be in both parts."""
+    training, held_out = (_row_positions(rows, size) for rows in split)
+    n_shared = np.intersect1d(training, held_out).size
+    if n_shared:
+        raise ValueError(f"cv must hold out rows that are not trained on; {n_shared} rows of a split are in both parts.")
+    return Fold(training, held_out)
+
+
 def _row_positions(rows: Any, size: int) -> Ints:
     """Return a split's rows, given as positions or as a mask, as positions."""
     positions = np.asarray(rows)
@@ -406,7 +415,7 @@ def _row_positions(rows: Any, size: int) -> Ints:
         or (positions.size and not -size <= positions.min() <= positions.max() < size)
     ):
         raise ValueError(f"cv must yield positions of the {size} rows: vectors of integers below {size}.")
-    return positions.astype(np.int64)
+    return positions.astype(np.int64) % size
 
 
 def _check_part(problem: str, rows: Ints, positive: Bools, groups: Groups, least: int) -> None:

@@ -312,6 +312,29 @@ def test_small_groups_are_pooled_or_left_out():
     assert model.predict_proba(X).shape == (1000, 2)
 
 
+def test_splits_that_are_given_may_draw_rows_twice_or_count_from_the_end():
+    X, y, group = numbers(600)
+    halves = [(np.arange(300, 600), np.arange(300)), (np.arange(300), np.arange(300, 600))]
+    forms = {
+        "positions": lambda rows: rows,
+        "twice": lambda rows: np.tile(rows, 2),  # as many rows as there are, but not these
+        "from the end": lambda rows: rows - 600,
+        "mask": lambda rows: np.isin(np.arange(600), rows),
+    }
+    found = {}
+    for name, form in forms.items():
+        cv = [(form(training), form(held_out)) for training, held_out in halves]
+        model = blind(LinearRegression(), LogisticRegression(C=1e6, tol=1e-8), ft.BlindRepairRegressor, cv=cv)
+        found[name] = model.fit(X, y, sensitive_features=group).predict(X)
+        assert model.report_.information > 0.05
+    for name, scores in found.items():
+        np.testing.assert_allclose(scores, found["positions"], atol=0.01 * y.std(), err_msg=name)
+    for kind in (ft.BlindRepairRegressor, ft.QuantileRepairRegressor):
+        model = kind(LinearRegression(), cv=[(np.arange(-500, 0), np.arange(300)), halves[1]])
+        with pytest.raises(ValueError, match="200 rows of a split are in both parts"):
+            model.fit(X, y, sensitive_features=group)
+
+
 def test_regressor_on_new_rows():
     X, y, group = numbers()
     model = ft.BlindRepairRegressor(LinearRegression(), LOGISTIC, slack=0.0).fit(X, y, sensitive_features=group)

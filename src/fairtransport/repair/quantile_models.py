@@ -25,6 +25,7 @@ from fairtransport._sklearn import (
     last_step,
     model_scores,
     n_rows,
+    read_fold,
     take_rows,
 )
 from fairtransport._validation import check_count, check_length, check_real, check_weights
@@ -555,7 +556,9 @@ def _fit_and_score(
             nobody = np.zeros(y.size, dtype=np.int64)
             cv = PredefinedSplit(deal_rows(content_keys(X), labels, nobody, n_folds, np.random.default_rng(0)))
         scores, times, half = np.empty(y.size), np.zeros(y.size, dtype=np.int64), np.zeros(y.size, dtype=np.int64)
-        for number, (training, held_out) in enumerate(check_cv(cv, y, classifier=classifies).split(X, y)):
+        for number, split in enumerate(check_cv(cv, y, classifier=classifies).split(X, y)):
+            fold = read_fold(split, y.size)
+            training, held_out = fold.training, fold.held_out
             part = clone(estimator)
             weights_of_part = {name: values[training] for name, values in options.items()}
             part.fit(take_rows(X, training), y[training], **weights_of_part)
