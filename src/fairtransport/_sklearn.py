@@ -280,6 +280,14 @@ class Fold:
         """Positions of the rows held out."""
         return _positions(self.held_out_rows)
 
+    def require_apart(self) -> None:
+        """Raise where rows are in both parts."""
+        n_shared = np.intersect1d(self.training, self.held_out).size
+        if n_shared:
+            raise ValueError(
+                f"cv must hold out rows that are not trained on; {n_shared} rows of a split are in both parts."
+            )
+
 
 def _positions(rows: Ints | Bools) -> Ints:
     return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
@@ -396,11 +404,8 @@ def deal_rows(keys: Floats, labels: NDArray[Any], groups: Ints, n_parts: int, rn
 
 
 def read_fold(split: Any, size: int) -> Fold:
-    """Return a split of the user as positions from 0 on; rows must not be in both parts."""
+    """Return a split of the user as positions from 0 on."""
     training, held_out = (_row_positions(rows, size) for rows in split)
-    n_shared = np.intersect1d(training, held_out).size
-    if n_shared:
-        raise ValueError(f"cv must hold out rows that are not trained on; {n_shared} rows of a split are in both parts.")
     return Fold(training, held_out)
 
 

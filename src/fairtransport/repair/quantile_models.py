@@ -558,6 +558,7 @@ def _fit_and_score(
         scores, times, half = np.empty(y.size), np.zeros(y.size, dtype=np.int64), np.zeros(y.size, dtype=np.int64)
         for number, split in enumerate(check_cv(cv, y, classifier=classifies).split(X, y)):
             fold = read_fold(split, y.size)
+            fold.require_apart()
             training, held_out = fold.training, fold.held_out
             part = clone(estimator)
             weights_of_part = {name: values[training] for name, values in options.items()}

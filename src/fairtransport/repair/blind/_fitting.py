@@ -536,12 +536,15 @@ class CrossFit:
 def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classifies: bool) -> CrossFit:
     """Fit both models, on all rows and without each fold."""
     rng = np.random.default_rng(repair.random_state)
-    if isinstance(model.cv, (int, np.integer)):  # splits that are given are of the rows as they are
+    has_splits = not isinstance(model.cv, (int, np.integer))
+    if not has_splits:  # those that are given are of the rows as they are
         rows = rows.in_canonical_order()
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
     folds = make_folds(
         model.cv, rows.X, rows.is_high, rows.groups, rng=rng, weights=rows.weights, spreads_few=True, keys=rows.keys
     )
+    for fold in folds if has_splits else ():
+        fold.require_apart()
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels
 
