@@ -137,7 +137,10 @@ def test_names_differ_when_values_look_alike():
     [
         np.array(["2020-01-02", "2019-01-01", "NaT"], dtype="datetime64[ns]"),
         pd.Series(pd.to_datetime(["2020-01-02", "2019-01-01", None])),
-        pl.Series([dt.datetime(2020, 1, 2), dt.datetime(2019, 1, 1), None]),  # noqa: DTZ001
+        *(
+            pl.Series([dt.datetime(2020, 1, 2), dt.datetime(2019, 1, 1), None], dtype=pl.Datetime(unit))  # noqa: DTZ001
+            for unit in ("ms", "us", "ns")
+        ),
     ],
 )
 def test_dates(data):

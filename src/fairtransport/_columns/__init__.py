@@ -112,6 +112,10 @@ def _factorize_series(series: nw.Series[Any]) -> Coded:
         return _factorize_array(series.to_numpy())
     if isinstance(series.dtype, (nw.List, nw.Array, nw.Struct)):
         raise TypeError("lists cannot be compared")
+    if isinstance(series.dtype, nw.Datetime):  # values must have the resolution of Python's
+        series = series.cast(nw.Datetime("us", series.dtype.time_zone))
+    elif isinstance(series.dtype, nw.Duration):
+        series = series.cast(nw.Duration("us"))
     values = series.drop_nulls().unique().to_list()
     if not values:
         return [], np.full(len(series), -1, dtype=np.int32)
