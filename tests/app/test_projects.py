@@ -1,11 +1,13 @@
 """Folders of data and projects of others are no danger, and what fails leaves nothing behind."""
 
+import contextlib
 import errno
 import json
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from unittest.mock import Mock
 from urllib.parse import urlencode
 
@@ -247,6 +249,46 @@ def test_a_job_ends_with_its_server_even_if_that_is_killed(tmp_path):
             process.stdin.close()  # as the system does for a process that is killed
             assert process.wait(120) == 1
         assert [*tmp_path.iterdir()] == []
+
+
+SERVER = """
+import sys, time
+from pathlib import Path
+from fairtransport.app.projects import Projects, new_folder
+home, data = map(Path, sys.argv[1:])
+projects = Projects(home)
+with new_folder(home, "people") as folder:
+    project = projects.open[projects.create(folder, "people", {"path": str(data)})]
+while project.job.running:
+    time.sleep(0.01)
+project.settings |= {"action": "train", "situation": "aware"}
+projects.start(project, "tradeoff")
+while project.job.share <= 0.1:
+    time.sleep(0.001)
+print(project.job._process.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are read from /proc")
+def test_training_ends_within_seconds_of_a_server_that_is_killed(tmp_path):
+    """While a fit runs, and not at its next line of progress: no line can be sent any more."""
+    people(300_000).drop("score", "salary").write_parquet(tmp_path / "many.parquet")
+    words = [sys.executable, "-c", SERVER, tmp_path / "home", tmp_path / "many.parquet"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        job = Path("/proc", server.stdout.readline().strip(), "stat")
+
+        def runs():
+            with contextlib.suppress(OSError):
+                return job.read_text().rpartition(")")[2].split()[0] not in "ZX"
+            return False
+
+        assert runs()
+        server.kill()
+    end = time.monotonic() + 20
+    while runs() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not runs()
 
 
 def test_a_cancelled_job_leaves_no_temporary_files(tmp_path, monkeypatch):

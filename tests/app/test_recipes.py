@@ -1,6 +1,5 @@
 """What the workbench writes is what its command line and its Python code write."""
 
-import contextlib
 import shlex
 import warnings
 from pathlib import Path
@@ -42,6 +41,12 @@ def run(command):
         assert result.exit_code == 0, result.output
 
 
+def execute(code):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ft.FairnessWarning)
+        exec(code, {})  # noqa: S102 - what users are given
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -57,7 +62,7 @@ def test_the_audit_is_that_of_the_command_and_of_the_code(data, tmp_path, change
     command = audit_command(str(data), settings)
     job = {"path": str(data), "folder": str(tmp_path), "settings": settings, "command": command}
     made = worker.audit(job, REPORT)
-    for do, recipe in ((run, command), (lambda code: exec(code, {}), audit_code(str(data), settings))):  # noqa: S102
+    for do, recipe in ((run, command), (execute, audit_code(str(data), settings))):
         do(recipe)
         for name in made["files"]:
             size = Path(name).stat().st_size
@@ -83,7 +88,7 @@ def test_the_audit_is_that_of_the_command_and_of_the_code(data, tmp_path, change
         ("blind-repair", 0.6, {}),
     ],
 )
-def test_scores_are_those_of_the_command_and_of_the_code(data, tmp_path, monkeypatch, method, amount, changes):
+def test_files_are_those_of_the_command_and_of_the_code(data, tmp_path, monkeypatch, method, amount, changes):
     settings = {**SETTINGS, **ROLES, "thresholds": [], "methods": [method], **changes}
     settings |= {"action": "repair" if method == "repair" else "train", "situation": METHODS[method][1]}
     job = {"path": str(data), "folder": str(tmp_path), "settings": settings}
@@ -95,17 +100,27 @@ def test_scores_are_those_of_the_command_and_of_the_code(data, tmp_path, monkeyp
     file, column = ("repaired.csv", "score_repaired") if method == "repair" else ("scored.csv", "fair_score")
     ours = pl.read_csv(tmp_path / file)[column].to_numpy()
     assert file in made["files"]
-    if method != "repair":
-        for when in ("before", "after"):
-            assert ft.Audit.from_json(tmp_path / f"{when}.json").provenance.positive == "yes"
     recipe = (str(data), settings, chosen, curve["range"])
-    run(take_commands(*recipe))
-    np.testing.assert_allclose(pl.read_csv(file)[column].to_numpy(), ours, atol=1e-9)
-    Path(file).unlink()
-    with contextlib.suppress(ft.FairnessWarning), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        exec(take_code(*recipe), {})  # noqa: S102 - what users are given
-    np.testing.assert_allclose(pl.read_csv(file)[column].to_numpy(), ours, atol=1e-9)
+    for do, text in ((run, take_commands(*recipe)), (execute, take_code(*recipe))):
+        do(text)
+        np.testing.assert_allclose(pl.read_csv(file)[column].to_numpy(), ours, atol=1e-9)
+        written = {path.name for path in Path().iterdir()}
+        if do is execute or method == "repair":  # no command audits the rows that were held out
+            assert written == set(made["files"])
+            for name in ("before.json", "after.json"):
+                audits = [ft.Audit.from_json(folder / name) for folder in (tmp_path, Path())]
+                assert audits[0].verdict == audits[1].verdict
+                assert audits[0].metrics == audits[1].metrics
+                assert audits[0].provenance.positive == audits[1].provenance.positive == "yes"
+            sizes = [(folder / "comparison.html").stat().st_size for folder in (tmp_path, Path())]
+            assert sizes[0] == pytest.approx(sizes[1], rel=0.05)
+        else:
+            assert written == {"model.ft", file}
+        if method != "repair":
+            model = ft.load("model.ft")
+            np.testing.assert_allclose(model.score_rows(pl.read_csv(data)).scores, ours, atol=1e-9)
+        for name in written:
+            Path(name).unlink()
     points = {(point["method"], point["amount"]): point for point in curve["points"]}
     assert points[method, 1.0]["rank_disparity"] < points[method, 0.0]["rank_disparity"]
     assert points[method, 0.0]["kept"] == pytest.approx(1.0)

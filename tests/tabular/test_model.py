@@ -120,6 +120,29 @@ def test_read_rows_gives_what_measuring_and_adjusting_need(blind):
     assert not np.array_equal(adjusted.estimator_.coef_, blind.estimator_.coef_)
 
 
+def test_an_audit_is_that_of_the_labelled_rows_and_of_their_scores(blind):
+    new = raw_people(600, seed=4)
+    holes = new.with_columns(hired=pl.when(pl.int_range(600) < 50).then(None).otherwise(pl.col("hired")))
+    found = blind.audit(holes, favourable="low", thresholds=[0.4])
+    kept = new[50:]
+    expected = ft.audit(
+        blind.score_rows(kept).scores,
+        (kept["hired"] == "yes").to_numpy().astype(int),
+        sensitive_features={"sex": kept["sex"].to_numpy()},
+        favourable="low",
+        thresholds=[0.4],
+    )
+    assert found.metrics == expected.metrics
+    assert (found.provenance.positive, found.thresholds[0].threshold) == ("yes", pytest.approx(0.4))
+
+
+def test_an_audit_of_numbers_is_one_of_predictions():
+    model = make(ft.TransportRegressor(parity_weight=0.5), label="hours", drop=["hired"]).fit(raw_people())
+    found = model.audit(raw_people(300, seed=5))
+    assert found.provenance.positive is None
+    assert found.regression is not None
+
+
 def test_an_amount_is_chosen_for_a_limit():
     model = make(ft.QuantileRepairClassifier(PLAIN), max_disparity=0.1).fit(raw_people(1500))
     assert 0 < model.estimator_.amount < 1

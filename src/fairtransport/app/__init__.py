@@ -7,9 +7,7 @@ from importlib import resources
 _LINES = resources.files("fairtransport.app").joinpath("templates", "texts.txt").read_text(encoding="utf-8")
 #: Every English text of the workbench, by name.
 TEXTS: dict[str, str] = dict(line.split(" = ", 1) for line in _LINES.splitlines())
-_CODE = re.compile(
-    r"(?<![\w'])(?:\w+=|\w+_\w*\b|[A-Z]\w*[a-z][A-Z]|slack\b|converged\b)"
-)  # of Python; columns are quoted
+_CODE = re.compile(r"(?<![\w'])(?:\w+=|\w+_\w*\b|[A-Z]\w*[a-z][A-Z]|slack\b|converged\b)")  # columns are quoted
 
 
 def say_plainly(text: str, *, keep: bool = False) -> str:

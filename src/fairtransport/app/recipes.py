@@ -17,6 +17,7 @@ METHODS = {
 }
 _USUAL = {"criterion": "demographic_parity", "favourable": "high", "small": "keep", "min_size": "30"}
 _FLAGS = {"pos_label": "pos-label", "thresholds": "threshold", "small": "small-groups", "min_size": "min-group-size"}
+_COMPARE_COMMAND = "fairtransport compare before.json after.json --html comparison.html"
 _ROLES, _COMPARED = ("sensitive", "label", "pos_label"), ("strata", "criterion", "small", "min_size")
 
 
@@ -31,23 +32,26 @@ def added_column(settings: dict[str, Any], chosen: dict[str, Any]) -> str:
     return chosen.get("output") or (f"{settings['score']}_repaired" if chosen["method"] == "repair" else "fair_score")
 
 
-def audit_command(path: str, settings: dict[str, Any]) -> str:
-    """Return the command that makes the audit."""
+def audit_command(path: str, settings: dict[str, Any], *written: str) -> str:
+    """Return the command that makes the audit, and writes it in all formats if none is named."""
     named = _options(settings, "score", *_ROLES, "thresholds", "favourable", "by", *_COMPARED)
     markdown = [] if settings["by"] else ["--markdown", "audit.md"]
-    written = ["--html", "audit.html", *markdown, "--json", "audit.json"]
-    return shlex.join(["fairtransport", "audit", path, *named, *written])
+    files = written or ("--html", "audit.html", *markdown, "--json", "audit.json")
+    return shlex.join(["fairtransport", "audit", path, *named, *files])
 
 
 def take_commands(path: str, settings: dict[str, Any], chosen: dict[str, Any], bounds: Any = None) -> str:
-    """Return the commands that make the model or the repair, and the new scores."""
+    """Return the commands that make the model or the repair, the new scores, and audits of a repair."""
     amount = [] if chosen["amount"] == 1.0 else ["--amount", f"{chosen['amount']:g}"]
     if chosen["method"] == "repair":
         used = _options(repair_settings(settings), "score", *_ROLES, *_COMPARED)
         words = ["fairtransport", "repair", path, *used, *amount]
         words += ["--column", chosen["output"]] if "output" in chosen else []
         words += ["--range", f"{bounds[0]!r},{bounds[1]!r}"] if bounds else []
-        return shlex.join([*words, "--out", output_name(path, "repaired")])
+        out, audited = output_name(path, "repaired"), {**settings, "by": ""}
+        before = audit_command(out, audited, "--json", "before.json")
+        after = audit_command(out, {**audited, "score": added_column(settings, chosen)}, "--json", "after.json")
+        return "\n".join([shlex.join([*words, "--out", out]), before, after, _COMPARE_COMMAND])
     named, method = model_columns(settings, chosen["method"], regression=False), METHODS[chosen["method"]][0]
     words = ["fairtransport", "train", path, "--method", method, *_options(settings, *_ROLES, *_COMPARED), *amount]
     words += ["--aware"] if named["aware"] else []
@@ -68,12 +72,11 @@ def model_columns(settings: dict[str, Any], method: str, *, regression: bool) ->
 
 def _options(settings: dict[str, Any], *names: str) -> list[str]:
     """Return the options of settings that are not the usual ones; one for each value of a list."""
-    words = []
+    words = list[str]()
     for name in names:
         values = settings[name] if isinstance(settings[name], list) else [settings[name]]
-        words += [
-            part for value in values if value != _USUAL.get(name, "") for part in (f"--{_FLAGS.get(name, name)}", value)
-        ]
+        for value in values:
+            words += [f"--{_FLAGS.get(name, name)}", value] if value != _USUAL.get(name, "") else []
     return words
 
 
@@ -102,12 +105,23 @@ model = ft.tabular.TableModel(
 ).fit(train)
 model.estimator_.set_params(amount={amount!r})  # from 0, no parity, to 1
 ft.save(model, "model.ft")
-ft.tabular.score_file(ft.load("model.ft"), {path!r}, {out!r}, output={output!r})
+model, audits = ft.load("model.ft"), []  # repairs have fewer knots in the file
+for amount in (0.0, {amount!r}):
+    model.estimator_.set_params(amount=amount)
+    audits.append(model.audit(test, favourable={favourable!r}, **compared))
+ft.tabular.score_file(model, {path!r}, {out!r}, output={output!r})
 """
 _REPAIR = """\
 repair = ft.QuantileRepair(amount={amount!r}, **compared)
 columns = ft.tables.Columns.named({columns})
 ft.repair.repair_file(repair, {path!r}, columns, {out!r}, output={output!r}{options})
+known = {{**compared, **{audited!r}}}
+audits = [ft.audit_table({out!r}, score=score, **known) for score in ({score!r}, {output!r})]
+"""
+_COMPARE = """\
+ft.compare(*audits).to_html("comparison.html")
+audits[0].to_json("before.json")
+audits[1].to_json("after.json")
 """
 
 
@@ -144,7 +158,8 @@ def take_code(
         options = {"range": bounds, "pos_label": used["pos_label"]}
         named["options"] = "".join(f", {name}={value!r}" for name, value in options.items() if value)
         named |= {"columns": _arguments(column_roles(used), ", "), "out": output_name(path, "repaired")}
-        return (_BOTH + _REPAIR).format(**named)
+        known = column_roles({**settings, "score": ""}, "pos_label", "thresholds", "favourable")
+        return (_BOTH + _REPAIR + _COMPARE).format(**named, audited=known)
     kind, base = ("Regressor", "Ridge()") if regression else ("Classifier", "LogisticRegression(max_iter=1000)")
     columns = model_columns(settings, chosen["method"], regression=regression)
     made = {
@@ -155,4 +170,4 @@ def take_code(
     named |= {"split": None if regression else settings["label"], "out": output_name(path, "scored")}
     named |= {"made": made[method], "columns": _arguments(columns)}
     imported = "" if method == "cot" else f"from sklearn.linear_model import {base.partition('(')[0]}\n\n"
-    return (imported + _BOTH + _TRAIN).format(**named)
+    return (imported + _BOTH + _TRAIN + _COMPARE).format(**named)

@@ -260,8 +260,7 @@ def find_warnings(columns: list[dict[str, Any]], tells: Any, roles: dict[str, An
 
 
 def _is_threshold(text: str, most: float) -> bool:
-    match = _THRESHOLD.fullmatch(text)
-    if match is None:
+    if not (match := _THRESHOLD.fullmatch(text)):
         return False
     return 0.0 < float(match[2]) < 100.0 if match[2] else (0.0 if most == 1.0 else -most) <= float(match[1]) <= most
 
@@ -327,10 +326,9 @@ def _pictures(project: Project, query: Any) -> dict[str, Any]:
             taken = {"curve": name, "index": int(query["point"])}
         if taken["curve"] == name:
             chosen = points[min(taken["index"], len(points) - 1)]
-        methods = [*dict.fromkeys(point["method"] for point in points)]
-        pictures[name] = {"points": points, "point": chosen, "methods": methods, "x_ticks": x_ticks, "y_ticks": y_ticks}
         about = {"floor": across(result["floor"]), "result": result, "stale": _is_stale(project, "choose", result)}
-        pictures[name] |= about
+        about |= {"methods": [*dict.fromkeys(point["method"] for point in points)], "points": points, "point": chosen}
+        pictures[name] = {**about, "x_ticks": x_ticks, "y_ticks": y_ticks}
     return pictures
 
 

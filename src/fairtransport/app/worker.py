@@ -53,8 +53,7 @@ class Report(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Read a line of a bar."""
-        match = _BAR.search(text)
-        if match is not None:
+        if match := _BAR.search(text):
             done = int(match[1])  # in %, or seconds of a training whose end is estimated
             self.reach(done / (100 if match[2] is None else done + int(match[2]) + 1))
         return len(text)
@@ -90,14 +89,13 @@ def find_tells(columns: list[dict[str, Any]], table: Any, roles: dict[str, Any])
 def _write_shipped(name: str, folder: Path) -> None:
     """Write a shipped data set with scores of a logistic regression, each by a model of other rows, into the folder."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict  # noqa: PLC0415
+    from sklearn.model_selection import cross_val_predict  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
 
     data = getattr(ft.datasets, f"load_{name}")()
     table = data.data.assign(**data.sensitive_features)
     model = make_pipeline(ft.tabular.TableEncoder(), LogisticRegression(max_iter=1000))
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    scores = cross_val_predict(model, table, data.target, cv=folds, method="predict_proba")[:, 1]
+    scores = cross_val_predict(model, table, data.target, cv=3, method="predict_proba")[:, 1]
     table.assign(**{data.target.name: data.target}, score=scores).to_parquet(folder / f"{name}.parquet", index=False)
 
 
@@ -117,7 +115,6 @@ def audit(job: dict[str, Any], report: Report) -> dict[str, Any]:
     settings, folder, files = job["settings"], Path(job["folder"]), ["audit.html", "audit.json"]
     report.stage("job_read", 0.1, 0.8)
     result = _audit_file(job["path"], settings)
-    report.stage("job_write", 0.8, 1.0)
     overall = (result.overall if settings["by"] else result).with_provenance(command=job["command"])
     result = replace(result, overall=overall) if settings["by"] else overall
     result.to_html(folder / "audit.html")
@@ -225,7 +222,6 @@ def take(job: dict[str, Any], report: Report) -> dict[str, Any]:
     """Write the model or the repair, the file with new scores, and the audits before and after as one page."""
     folder, made = Path(job["folder"]), _take_repair if job["chosen"]["method"] == "repair" else _take_model
     before, after, files = made(job, report, folder)
-    report.stage("job_compare", 0.8, 1.0)
     ft.compare(before, after).to_html(folder / "comparison.html")
     before.to_json(folder / "before.json")
     after.to_json(folder / "after.json")
@@ -235,16 +231,12 @@ def take(job: dict[str, Any], report: Report) -> dict[str, Any]:
 
 def _take_model(job: dict[str, Any], report: Report, folder: Path) -> tuple[Any, Any, list[str]]:
     settings, chosen = job["settings"], job["chosen"]
-    model = ft.load(folder / f"{chosen['method']}.ft")
-    _, table, task = _split(job, report)
-    rows, audits = model.read_rows(table), []
-    known = {"sensitive_features": rows.sensitive_features, "strata": rows.strata, "task": task, **_compared(settings)}
-    positive = None if task == "regression" else str(model.classes_[-1])
+    model, audits = ft.load(folder / f"{chosen['method']}.ft"), []
+    _, table, _ = _split(job, report)
     report.stage("job_intervals", 0.1, 0.4)
     for amount in (0.0, chosen["amount"]):
         model.estimator_.set_params(amount=amount)
-        audits.append(ft.audit(model.score_encoded(rows), rows.labels, favourable=settings["favourable"], **known))
-        audits[-1] = audits[-1].with_provenance(positive=positive)
+        audits.append(model.audit(table, favourable=settings["favourable"], **_compared(settings)))
     ft.save(model, folder / "model.ft")
     report.stage("job_score", 0.4, 0.8)
     out = folder / output_name(job["path"], "scored")

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from fairtransport.tabular.column_plans import ColumnPlan, encode_text, parse_nu
 from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import order_labels, read_classes, read_numbers
 from fairtransport.tabular.rows import ReasonKind, RowScores, TableRows, count_rows, find_numeric
+
+if TYPE_CHECKING:
+    from fairtransport.auditing import Audit
 
 # Columns that give the label away.
 
@@ -434,6 +437,28 @@ class TableModel(BaseEstimator):
             sensitive_features=rows.sensitive_features if self.needs_groups_ else None,
             strata=rows.strata if self.needs_strata else None,
         )
+
+    def audit(self, table: Any, **options: Any) -> Audit:
+        """Audit the scores of the rows of a raw table that have a label and a known group.
+
+        Parameters
+        ----------
+        table : table
+            Rows that the model was not trained on, of pandas, polars or pyarrow.
+        **options
+            Those of `fairtransport.audit`, such as ``criterion``, ``groups`` and ``favourable``.
+
+        Returns
+        -------
+        Audit
+            Within the strata of the model, where it has any.
+        """
+        from fairtransport.auditing import audit  # noqa: PLC0415 - servers score, and do not audit
+
+        rows = self.read_rows(table)
+        known: Any = {"sensitive_features": rows.sensitive_features, "strata": rows.strata, "task": self.task}
+        result: Audit = audit(self.score_encoded(rows), rows.labels, **known, **options)
+        return result.with_provenance(positive=None if self.task == "regression" else str(self.classes_[-1]))
 
     def score_rows(
         self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None

@@ -3,14 +3,13 @@ let saving = Promise.resolve();
 const job = document.getElementById("job");
 if (job) {
   const text = document.getElementById("job-text"), bar = job.querySelector("progress");
-  const ask = async () => {
+  (async function ask() {
     const now = await fetch(job.dataset.job).then((answer) => answer.json()).catch(() => ({ running: true, text: job.dataset.ended }));
     if (!now.running) { document.activeElement?.blur(); await saving; location.reload(); return; }
     if (now.text && text.textContent !== now.text) text.textContent = now.text;
     if (now.share !== undefined) bar.value = now.share;
     setTimeout(ask, now.share === undefined ? 2000 : 100);
-  };
-  ask();
+  })();
 }
 // Settings are kept as they are typed.
 for (const form of document.querySelectorAll("form.settings")) {
