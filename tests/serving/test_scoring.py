@@ -234,12 +234,21 @@ def test_a_small_arrow_stream_of_large_texts_is_refused_before_it_is_decoded(cli
     assert pa.default_memory_pool().max_memory() - before < 2**27  # 2.5 GB as texts
 
 
+def forged_view(view):
+    """Three text views, of which the last is missing."""
+    views = np.array([[1, ord("F"), 0, 0]] * 2 + [view], np.int32)
+    return pa.Array.from_buffers(pa.string_view(), 3, [pa.py_buffer(b"\x03"), pa.py_buffer(views)])
+
+
 FORGED = {
     "offsets": pa.Array.from_buffers(
         pa.string(), 3, [None, pa.py_buffer(np.array([0, 2**30, 2**30, 3], np.int32)), pa.py_buffer(b"abc")]
     ),
     "indices": pa.DictionaryArray.from_arrays(pa.array(np.array([0, 7, 0], np.int8)), pa.array(["F"]), safe=False),
+    "views of missing cells": forged_view([-65_535, 0, 0, 0]),
+    "buffers of missing cells": forged_view([2**20, 0, 3, 2**20]),
 }
+FORGED["dictionary of views"] = pa.DictionaryArray.from_arrays(pa.array([0, 0, 0]), FORGED["views of missing cells"])
 
 
 @pytest.mark.parametrize("name", FORGED)

@@ -58,7 +58,9 @@ def seeds() -> list[bytes]:
     """Return every stream as it is, and with one number changed."""
     plain = [bytes([number]) for number in range(len(_streams()))]
     edits = [(kind, position, 3, number) for kind in range(7) for position in (5, 90) for number in (-1, 7, 1 << 30)]
-    return [*plain, *(bytes([n % len(plain)]) + _EDIT.pack(*edit) for n, edit in enumerate(edits))]
+    edited = (bytes([n % len(plain)]) + _EDIT.pack(*edit) for n, edit in enumerate(edits))
+    found = b"\x1d\xff\xff*\x10\x00\x01\x00\xff\xff\x00?3\xf7"  # by this target: the view of a missing cell
+    return [*plain, *edited, found]
 
 
 def case(data: bytes) -> None:

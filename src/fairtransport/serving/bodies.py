@@ -114,7 +114,9 @@ def _text_bytes(arrow: Any, cells: Any) -> int:
     if arrow.types.is_dictionary(cells.type):
         cells, rows = cells.dictionary, cells.indices.drop_null().to_numpy()
     if arrow.types.is_string_view(cells.type):
-        sizes = np.frombuffer(cells.buffers()[1], dtype="<i4")[4 * cells.offset :: 4][: len(cells)]
+        parts = [None, *cells.buffers()[1:]]  # Arrow also converts the views of missing cells, which it has not checked
+        arrow.Array.from_buffers(cells.type, len(cells), parts, 0, cells.offset).validate(full=True)
+        sizes = np.frombuffer(parts[1], dtype="<i4")[4 * cells.offset :: 4][: len(cells)]
     elif arrow.types.is_string(cells.type) or arrow.types.is_large_string(cells.type):
         sizes = np.asarray(load_extra("pyarrow.compute").binary_length(cells).fill_null(0))
     else:
