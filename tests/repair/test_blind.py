@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 from tests import worlds
 
 import fairtransport as ft
@@ -333,6 +334,21 @@ def test_splits_that_are_given_may_draw_rows_twice_or_count_from_the_end():
         model = kind(LinearRegression(), cv=[(np.arange(-500, 0), np.arange(300)), halves[1]])
         with pytest.raises(ValueError, match="200 rows of a split are in both parts"):
             model.fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize("kind", [ft.BlindRepairRegressor, ft.QuantileRepairRegressor])
+def test_rows_of_weight_zero_do_not_decide_about_folds(kind):
+    """However far from the others they are."""
+    X, y, group = numbers(500)
+    more = [np.append(one, 100 * one[:50], axis=0) for one in (X, y)]  # 50 rows that are far away
+    weights, groups = np.repeat([1.0, 0.0], [500, 50]), np.append(group, group[:50])
+    model = kind(DecisionTreeRegressor(max_depth=3, random_state=0), cv=3)
+    known = {"sensitive_features": group} if kind is ft.QuantileRepairRegressor else {}
+    scores = [
+        model.fit(*rows, sensitive_features=of_rows, sample_weight=weight).predict(X, **known)
+        for rows, of_rows, weight in (((X, y), group, None), (more, groups, weights))
+    ]
+    np.testing.assert_allclose(scores[1], scores[0], atol=1e-6)
 
 
 def test_regressor_on_new_rows():

@@ -106,6 +106,15 @@ class _QuantileRepairModel(RepairedModel):
         # Invalid groups raise before the model is fitted, which may take long.
         groups, known, cells = repair.read_rows(labels, sensitive_features, strata, weights, n_rows=size)
         self._check_estimator(classes)
+        if (
+            weights is not None
+            and not weights.all()
+            and (self.cv is None or isinstance(self.cv, (str, int, np.integer)))
+        ):
+            kept = np.flatnonzero(weights)  # splits that are given are of all rows
+            X, target, labels, weights = take_rows(X, kept), target[kept], labels[kept], weights[kept]
+            groups, cells = groups.select(kept), cells and cells.select(kept)
+            known = known and known._replace(codes=known.codes[kept])
         model, scores, half = _fit_and_score(
             self.estimator, X, target, cv=self.cv, weights=weights, classifies=self._classifies
         )

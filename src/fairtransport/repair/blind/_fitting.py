@@ -315,18 +315,20 @@ class BlindRows:
 
     def in_canonical_order(self) -> BlindRows:
         """Return the rows of positive weight in an order that their content decides, and that looks random."""
+        if self.weights is not None and not self.weights.all():
+            kept = np.flatnonzero(self.weights)
+            return self._select(kept, X=take_rows(self.X, kept)).in_canonical_order()
         keys = content_keys(self.X)
         columns = (self.groups.codes, self.target, keys)
         order = np.lexsort(columns if self.weights is None else (self.weights, *columns))
-        if self.weights is not None:
-            order = order[self.weights[order] > 0]
         order = order[np.random.default_rng(0).permutation(order.size)]
+        return self._select(order, X=self.X, order=order, keys=keys[order])
+
+    def _select(self, rows: Ints, **features: Any) -> BlindRows:
         arrays = {name: getattr(self, name) for name in ("target", "is_high", "labels", "known", "weights")}
-        taken: Any = {name: None if one is None else one[order] for name, one in arrays.items()}
-        strata = None if self.strata is None else self.strata.select(order)
-        return BlindRows(
-            X=self.X, groups=self.groups.select(order), strata=strata, order=order, keys=keys[order], **taken
-        )
+        taken: Any = {name: None if one is None else one[rows] for name, one in arrays.items()}
+        strata = None if self.strata is None else self.strata.select(rows)
+        return BlindRows(groups=self.groups.select(rows), strata=strata, **features, **taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,10 +423,11 @@ def read_rows(
         )
     policy = check_policy(model.groups)
     groups = separate_groups(sensitive_features, policy, n_rows=size)
-    groups = groups.settle(policy.small, policy.min_size)
+    sizes = None if weights is None else groups.select(weights > 0).counts
+    groups = groups.settle(policy.small, policy.min_size, sizes)
     groups.require()
     known = groups.codes < len(groups)
-    warn_of_small_groups(groups.counts, policy)
+    warn_of_small_groups(groups.counts if weights is None else groups.select(weights > 0).counts, policy)
     if weights is not None:
         known &= weights > 0
         groups.select(np.flatnonzero(known)).require()
