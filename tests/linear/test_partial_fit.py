@@ -223,6 +223,18 @@ def test_sparse_and_weighted_batches():
     np.testing.assert_allclose(weighted.coef_, copies.coef_, rtol=1e-9, atol=1e-12)
 
 
+def test_zeros_that_are_not_stored_count_as_much_as_others():
+    """Far from the values of their column they count as bounded ones."""
+    X, y, group = people(600, seed=0)
+    X[:, 0] += 50.0
+    new, _, new_group = people(90, seed=1)
+    new[:, 0] += np.where(np.arange(90) % 10, 50.0, -new[:, 0])
+    dense, thin = (ft.TransportClassifier().fit(X, y, sensitive_features=group) for _ in range(2))
+    dense.partial_fit(new, sensitive_features=new_group)
+    thin.partial_fit(sparse.csr_matrix(new), sensitive_features=new_group)
+    np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
+
+
 def test_starts_of_a_stream():
     X, y, group = people(600, seed=0)
     by_fit = fitted()

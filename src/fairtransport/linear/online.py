@@ -243,8 +243,10 @@ class OnlineMemory:
         X = batch.X
         if not sparse.issparse(X):
             return replace(batch, X=np.clip(X, low, high))
-        X = X.copy()
-        X.data = np.clip(X.data, low[X.indices], high[X.indices])
+        X, zero = X.copy(), np.clip(0.0, low, high)  # of cells that are not stored
+        X.data = np.clip(X.data, low[X.indices], high[X.indices]) - zero[X.indices]
+        if zero.any():
+            X = X + sparse.csr_matrix(np.ones((X.shape[0], 1))) @ sparse.csr_matrix(zero[None])
         return replace(batch, X=X)
 
     def step_for(self, gradients: Floats) -> Floats:
