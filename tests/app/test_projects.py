@@ -384,6 +384,18 @@ def test_columns_of_a_sorted_file_and_those_that_were_chosen_are_offered(project
     assert '<option value="month" selected' in page
 
 
+def test_a_column_without_a_name_is_shown_and_not_offered_for_a_role(project):
+    """In a form, an empty value means that nothing was chosen."""
+    unnamed = {**COLUMNS[3], "name": "", "left_out": "in files of pandas, the index of the rows"}
+    project.look["columns"] = [*COLUMNS, unnamed]
+    for step, field in (("data", "sensitive"), ("audit", "strata")):
+        page = shown(project, step)
+        assert f'name="{field}" value="region"' in page
+        assert f'name="{field}" value=""' not in page
+    assert page.count('<option value=""') == 1  # of by: None
+    assert "<bdi>&#39;&#39;</bdi>" in shown(project, "data")
+
+
 POINT = {"disparity": 0.1, "rank_disparity": 0.1, "error": 0.2, "kept": 1.0, "groups": [{"rows": 9}]}
 CURVE = {"floor": 0.0, "rows": 18, "groups": ["F"], "notes": [], "regression": False, "labelled": True, "range": None}
 

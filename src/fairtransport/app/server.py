@@ -275,11 +275,11 @@ def _show(request: Request, project: Project, step: str, errors: dict[str, str])
     columns, settings, result = project.look.get("columns", []), project.settings, project.results.get(step)
     least = 1 if project.look.get("more") else 2  # the rows that are described may be of one group
     few = [one["name"] for one in columns if least <= one["distinct"] <= 100]
-    few += [name for name in (*settings["sensitive"], *settings["strata"], settings["by"]) if name]
+    few += [*settings["sensitive"], *settings["strata"], settings["by"]]
     named, (chosen, curve) = {"train": settings["label"], "repair": settings["score"]}, _chosen(project)
     context = {**vars(project), "project": project, "name": request.path_params["name"], "step": step}
     context |= {"columns": columns, "result": result, "chosen": chosen}
-    context["few"] = [(name, name) for name in dict.fromkeys(few)]
+    context["few"] = [(name, name) for name in dict.fromkeys(few) if name]
     context["warnings"] = find_warnings([] if step == "choose" else columns, project.look.get("tells", ()), settings)
     context["criteria"] = [(name[10:], text) for name, text in TEXTS.items() if name.startswith("criterion_")]
     context["actions"] = [(name, TEXTS[f"action_{name}"]) for name, column in named.items() if column]
