@@ -1,5 +1,6 @@
 """What the workbench writes is what its command line and its Python code write."""
 
+import json
 import shlex
 import warnings
 from pathlib import Path
@@ -277,6 +278,22 @@ def test_bars_of_the_library_move_the_bar_of_a_job(capsys, monkeypatch):
     for text in (capsys.readouterr().err, "Reading: 40% rows", "something else: 12 s"):
         report.write(text)
     assert [one["share"] for one in sent] == pytest.approx([0.5 + 0.5 * 12 / 48, 0.7])
+
+
+def test_verdicts_do_not_tell_how_two_people_were_scored(data, tmp_path):
+    """Neither on the page nor in project.json, which keeps them; as the page of the audit does not."""
+    few = pl.int_range(1500) < 2
+    changed = people().with_columns(
+        sex=pl.when(few).then(pl.lit("X")).otherwise("sex"), score=pl.when(few).then(0.99).otherwise("score")
+    )
+    changed.write_csv(data)
+    settings = {**SETTINGS, **ROLES, "thresholds": [], "action": "repair"}
+    job = {"path": str(data), "folder": str(tmp_path), "settings": settings, "command": "", "range": None}
+    made = worker.audit(job, REPORT)
+    assert made["points"][0].startswith("Above 0.5, ")
+    assert "% of X" not in json.dumps(made["points"])  # how many they are is said
+    taken = worker.take({**job, "chosen": {"method": "repair", "amount": 1.0}}, REPORT)
+    assert "% of X" not in json.dumps([taken["before"]["points"], taken["after"]["points"]])
 
 
 def test_rates_of_fewer_than_five_rows_are_withheld_as_in_audits():

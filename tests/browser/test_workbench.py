@@ -1,6 +1,7 @@
 """The workbench in a real Chromium, from upload to download.
 
-``WORKBENCH_IMAGES=docs/images pytest -m browser tests/browser/test_workbench.py`` also takes the pictures of the pages.
+``WORKBENCH_IMAGES=docs/images pytest -m browser tests/browser/test_workbench.py`` also takes the pictures of
+the documentation, and the other widths and colours of each step to look at.
 With ``WORKBENCH_AXE=axe.min.js``, from ``npm pack axe-core``, every page is also checked by axe, wide and narrow, light
 and dark: no serious finding.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 from tests.browser.conftest import HOSTILE
 from tests.workbench import TOKEN, people, running
 from tests.worlds import write_table
@@ -30,6 +32,8 @@ ELSEWHERE = """(home) => {
   const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (all.nextNode()) all.currentNode.data = all.currentNode.data.replace(/\\/\\S*\\/projects\\d+/g, home);
 }"""
+IN_DOCS = {(step, 1280, "light"): f"workbench_{step}.png" for step in ("start", "data", "audit", "choose", "take")}
+IN_DOCS["choose", 390, "dark"] = "workbench_narrow.png"
 IMAGES, AXE = (os.environ.get(name) for name in ("WORKBENCH_IMAGES", "WORKBENCH_AXE"))
 FINDINGS = """() => axe.run(document, { iframes: false }).then((found) => found.violations
   .filter((one) => ["serious", "critical"].includes(one.impact))
@@ -91,7 +95,10 @@ def picture(page, name):
                 page.evaluate(Path(AXE).read_text())
                 assert page.evaluate(FINDINGS) == []
             if IMAGES:
-                page.screenshot(path=Path(IMAGES, f"workbench_{name}_{width}_{scheme}.png"), full_page=True)
+                file = Path(IMAGES, IN_DOCS.get((name, width, scheme), f"workbench_{name}_{width}_{scheme}.png"))
+                page.screenshot(path=file, full_page=True)
+                with Image.open(file) as taken:
+                    taken.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(file, optimize=True)
     assert unlabelled(page) == []
 
 

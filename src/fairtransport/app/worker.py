@@ -121,7 +121,7 @@ def audit(job: dict[str, Any], report: Report) -> dict[str, Any]:
     result.to_json(folder / "audit.json", indent=2)
     if not settings["by"]:
         files.append(overall.to_markdown(folder / "audit.md").name)
-    return {**overall.verdict.to_dict(), "rows": overall.provenance.rows, "files": files}
+    return {**overall.shown.verdict.to_dict(), "rows": overall.provenance.rows, "files": files}
 
 
 def tradeoff(job: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -225,8 +225,8 @@ def take(job: dict[str, Any], report: Report) -> dict[str, Any]:
     ft.compare(before, after).to_html(folder / "comparison.html")
     before.to_json(folder / "before.json")
     after.to_json(folder / "after.json")
-    files += ["comparison.html", "before.json", "after.json"]
-    return {"files": files, "before": before.verdict.to_dict(), "after": after.verdict.to_dict(), "made": job["chosen"]}
+    verdicts = {"before": before.shown.verdict.to_dict(), "after": after.shown.verdict.to_dict()}
+    return {**verdicts, "files": [*files, "comparison.html", "before.json", "after.json"], "made": job["chosen"]}
 
 
 def _take_model(job: dict[str, Any], report: Report, folder: Path) -> tuple[Any, Any, list[str]]:
