@@ -403,6 +403,11 @@ def deal_rows(keys: Floats, labels: NDArray[Any], groups: Ints, n_parts: int, rn
     return part
 
 
+def upper_half(y: Floats, median: float) -> Bools:
+    """Return which numbers are above their median, or equal to it where it is the largest: a y to stratify folds by."""
+    return y > median if y.max() > median else y >= median
+
+
 def read_fold(split: Any, size: int) -> Fold:
     """Return a split of the user as positions from 0 on."""
     training, held_out = (_row_positions(rows, size) for rows in split)

@@ -35,6 +35,7 @@ from fairtransport._sklearn import (
     needs_groups,
     policy_of,
     score_with_groups,
+    upper_half,
 )
 from fairtransport._validation import check_flag, check_length, check_real, check_weights
 from fairtransport._warnings import warn_caller
@@ -457,7 +458,7 @@ def _errors(estimator: Any, y: Any, threshold: float) -> ClassificationErrors | 
     """Return how models are judged: y is two classes, or real numbers for a regressor."""
     if _predicts(estimator):
         numbers = real_targets(y, "frontier")
-        return RegressionErrors(numbers, np.asarray(numbers > np.median(numbers)))
+        return RegressionErrors(numbers, upper_half(numbers, float(np.median(numbers))))
     labels, classes = two_classes(y, "frontier")
     return ClassificationErrors(labels, labels == classes[1], threshold)
 

@@ -29,6 +29,7 @@ from fairtransport._sklearn import (
     n_rows,
     needs_groups,
     take_rows,
+    upper_half,
 )
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
@@ -434,11 +435,11 @@ def read_rows(
     cells = None if strata is None else make_strata(strata, n_groups=len(groups))
     if cells is not None:
         check_length(range(cells.n_rows), size=size, name="strata")
-    halves = np.unique(target, return_inverse=True)[1] if classifies else target > _quantiles(target, 0.5, weights)
+    is_high = target == np.unique(target)[-1] if classifies else upper_half(target, _quantiles(target, 0.5, weights))
     labels = None
     if needs_labels(criterion):
-        labels = halves if classifies else _label_ranges(target, len(groups), weights)
-    return BlindRows(X, target, halves == 1, labels, groups, known, cells, weights)
+        labels = is_high.astype(np.int64) if classifies else _label_ranges(target, len(groups), weights)
+    return BlindRows(X, target, is_high, labels, groups, known, cells, weights)
 
 
 def warn_of_small_groups(sizes: NDArray[Any], policy: GroupPolicy) -> None:
