@@ -352,9 +352,9 @@ class GroupedRows:
 
     def _in_threads(self, task: Callable[[slice], Any]) -> list[Any]:
         n_threads = max(1, min(config.NUMBA_NUM_THREADS, self.n_rows // _CHUNK))
-        parts = [slice(*pair) for pair in pairwise(np.linspace(0, self.n_rows, n_threads + 1).astype(int).tolist())]
         if n_threads == 1:
-            return [task(parts[0])]
+            return [task(slice(0, self.n_rows))]
+        parts = [slice(*pair) for pair in pairwise(np.linspace(0, self.n_rows, n_threads + 1).astype(int).tolist())]
         with ThreadPoolExecutor(n_threads) as pool:
             return list(pool.map(task, parts))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairtransport._arrays import Floats
-from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.comparisons import Comparisons, sums_over_pairs
 from fairtransport.criteria.penalty import TransportPenalty
 from fairtransport.transport.kernels.binned import slices_and_levels, slopes_between_edges
 from fairtransport.transport.line import slice_means
@@ -54,10 +54,15 @@ class BinnedPenalty:
         self._borders = (np.arange(n_cells + 2) - 0.5) / n_cells
         strata = comparisons.strata or (0,) * len(comparisons.cells)
         self._rows = [_rows_of(*cell, n_groups) for cell in zip(comparisons.names, strata, strict=True)]
+        own = [members.start for members in self._rows if members.stop - members.start == 1]
+        self._own = np.array(own) if len(own) == len(set(own)) == len(self._rows) else None  # each cell is a group
+        n_samples = len(comparisons.cells) + len(comparisons.targets)
+        self._sums = sums_over_pairs(comparisons.pairs, (comparisons.weights, comparisons.weights), n_samples)
 
     def read(self, masses: Floats, interval: tuple[float, float] = (0.0, 1.0)) -> CellTables:
         """Return the value and the derivatives."""
-        table = np.array([masses[members].sum(axis=0) for members in self._rows])
+        by_group = self._own is not None
+        table = masses[self._own] if by_group else np.array([masses[members].sum(axis=0) for members in self._rows])
         edges = interval[0] + (interval[1] - interval[0]) * self._borders
         slices = np.zeros((len(table), self.penalty.n_slices or self.n_cells))
         levels = np.zeros((len(table), self.n_cells + 2))
@@ -66,6 +71,9 @@ class BinnedPenalty:
         inside = np.zeros((len(table), self.n_cells, 2))
         slopes_between_edges(np.stack((terms.slopes, self._curvatures(slices)[: len(table)]), axis=-1), levels, inside)
         derivatives = np.zeros((len(masses), self.n_cells, 2))
+        if by_group:
+            derivatives[self._own] = inside
+            return CellTables(terms.value, derivatives)
         for members, derivative in zip(self._rows, inside, strict=True):
             # Convert a row's share of several groups to its share of its own.
             share = masses[members].sum(axis=1) / masses[members].sum()
@@ -76,11 +84,8 @@ class BinnedPenalty:
         n, unit = slices.shape[1], self.penalty.unit  # of standardized scores, whose distances are in these
         points = np.array([*slices, *(slice_means(t, np.ones(t.size), n) for t in self.comparisons.targets)])
         one, other = self.comparisons.pairs.T
-        curvatures, distances = np.zeros_like(points), np.maximum(np.abs(points[one] - points[other]) / unit, _CLOSE)
-        each = self.comparisons.weights[:, None] / (distances * unit**2)
-        np.add.at(curvatures, one, each)
-        np.add.at(curvatures, other, each)
-        return curvatures
+        distances = np.maximum(np.abs(points[one] - points[other]) / unit, _CLOSE)
+        return np.asarray(self._sums @ (1.0 / (distances * unit**2)))
 
 
 def _rows_of(group: int | None, stratum: int, n_groups: int) -> slice:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
-from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.comparisons import Comparisons, sums_over_pairs
 from fairtransport.groups import Groups
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import FeatureDirections, FourierFeatures
@@ -396,9 +396,8 @@ class DiscretePenalty(TransportPenalty):
 
     def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
         value, force = self._huber(table[pairs[:, 0]] - table[pairs[:, 1]])
-        slopes, distances = np.zeros_like(table), value.mean(axis=1)
-        np.add.at(slopes, pairs[:, 0], weights[:, None] * force)
-        np.subtract.at(slopes, pairs[:, 1], weights[:, None] * force)
+        distances = value.mean(axis=1)
+        slopes = sums_over_pairs(pairs, (weights, -weights), len(table)) @ force
         return SampleTerms(float(weights @ distances), list(slopes), distances)
 
     def _huber(self, gap: Floats) -> tuple[Floats, Floats]:

@@ -44,8 +44,11 @@ class FeatureDirections(NamedTuple):
 
     def value_and_slope(self, points: Floats) -> tuple[Floats, Floats]:
         """Return the combinations and their derivatives at the points, on a last axis."""
-        angle = points[..., None] * self.frequency
-        waves = np.concatenate((np.cos(angle), np.sin(angle)), axis=-1)
+        # With t = tan(x/2), cos x = (1 - t^2) / (1 + t^2) and sin x = 2 t / (1 + t^2). NumPy's tangent uses vector
+        # instructions, and takes a tenth of the time of its sine and cosine.
+        tangent = np.tan((0.5 * points)[..., None] * self.frequency)
+        double = 2.0 / (1.0 + tangent**2)
+        waves = np.concatenate((double - 1.0, double * tangent), axis=-1)
         return waves @ self.values, waves @ self.slopes
 
 

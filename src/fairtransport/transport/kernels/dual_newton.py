@@ -65,53 +65,59 @@ def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
     They are those of f and, where `FREE`, then of h. The optimum is written to ``values``; its derivatives with respect
     to the points, for unit mass and times the pair's weight, are added to ``slopes``.
     """
-    # One function, and loops in place of slices: each call of another one and each slice takes seconds to compile.
+    # One function, and loops in place of slices: each call of another one and each slice takes seconds to compile. The
+    # inner loops run over the points, of which there are enough for vector instructions; coefficients are too few.
     points, masses, psi, rise = samples
-    strength, kind, ridge = newton.strength, newton.kind, newton.ridge
+    strength, kind, ridge, inverse = newton.strength, newton.kind, newton.ridge, 1.0 / newton.strength
     n, width, size = points.shape[1], psi.shape[2], coefficients.shape[1]
     sign, shift = (1.0 if newton.tie == FREE else float(newton.tie)), size - width
-    x, y, p, q, f, h, row, column = np.zeros((8, n))
-    psi_x, psi_y, product, alpha = np.zeros((n, size)), np.zeros((n, size)), np.empty((n, size)), np.empty((n, n))
+    x, y, p, q, f, h, row, column, bends = np.zeros((9, n))
+    psi_x, psi_y, product, alpha = np.zeros((size, n)), np.zeros((size, n)), np.empty((size, n)), np.empty((n, n))
     mean, gradient, step, trial, c = np.zeros((5, size))
     matrix = np.empty((size, size))
     for pair in range(pairs.first.shape[0]):
         a, b = pairs.first[pair], pairs.second[pair]
-        for k in range(size):
-            c[k], mean[k], step[k] = coefficients[pair, k], 0.0, 0.0
-            trial[k] = c[k]
         for i in range(n):
             x[i], y[i], p[i], q[i] = points[a, i], points[b, i], masses[a, i], masses[b, i]
             for k in range(width):
-                psi_x[i, k] = psi[a, i, k]
-                psi_y[i, shift + k] = sign * psi[b, i, k]
-            for k in range(size):
-                mean[k] += p[i] * psi_x[i, k] + q[i] * psi_y[i, k]
+                psi_x[k, i] = psi[a, i, k]
+                psi_y[shift + k, i] = sign * psi[b, i, k]
+        for k in range(size):
+            total = 0.0
+            for i in range(n):
+                total += p[i] * psi_x[k, i] + q[i] * psi_y[k, i]
+            c[k], mean[k], step[k] = coefficients[pair, k], total, 0.0
+            trial[k] = c[k]
         accepted, least, length, iteration = -np.inf, 0.0, 1.0, 0
         while True:
             value = 0.0
+            for i in range(n):
+                f[i], h[i] = 0.0, 0.0
             for k in range(size):
-                value += trial[k] * mean[k] - 0.5 * ridge * trial[k] * trial[k]
+                at = trial[k]
+                value += at * mean[k] - 0.5 * ridge * at * at
+                for i in range(n):
+                    f[i] += at * psi_x[k, i]
+                    h[i] += at * psi_y[k, i]
             for i in range(n):
-                at_x, at_y = 0.0, 0.0
-                for k in range(size):
-                    at_x += psi_x[i, k] * trial[k]
-                    at_y += psi_y[i, k] * trial[k]
-                f[i], h[i] = at_x, at_y
-            for i in range(n):
-                price = 0.0
-                for j in range(n):
-                    v = (f[i] + h[j] - abs(x[i] - y[j])) / strength
-                    if kind == _L2:
-                        slope = 0.5 * max(v, 0.0)
-                        conjugate = slope * slope
-                    elif v < EXPONENT_LIMIT:
-                        slope = np.exp(v)
-                        conjugate = slope
-                    else:
-                        slope = _TOP
-                        conjugate = _TOP * (1.0 + v - EXPONENT_LIMIT)
-                    alpha[i, j] = slope
-                    price += q[j] * conjugate
+                price, at_x, of_i = 0.0, x[i], f[i]
+                if kind == _L2:
+                    for j in range(n):
+                        v = (of_i + h[j] - abs(at_x - y[j])) * inverse
+                        slope = 0.5 * v if v > 0.0 else 0.0
+                        alpha[i, j] = slope
+                        price += q[j] * slope * slope
+                else:
+                    for j in range(n):
+                        v = (of_i + h[j] - abs(at_x - y[j])) * inverse
+                        if v < EXPONENT_LIMIT:
+                            slope = np.exp(v)
+                            conjugate = slope
+                        else:
+                            slope = _TOP
+                            conjugate = _TOP * (1.0 + v - EXPONENT_LIMIT)
+                        alpha[i, j] = slope
+                        price += q[j] * conjugate
                 value -= strength * p[i] * price
             if not value >= accepted + length * least - 1e-14 and length >= _SHORTEST:
                 length *= 0.5
@@ -122,69 +128,65 @@ def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
             for k in range(size):
                 c[k] = trial[k]
             for i in range(n):
-                row[i], column[i] = 0.0, 0.0
+                column[i] = 0.0
             for i in range(n):
+                total, mass = 0.0, p[i]
                 for j in range(n):
-                    row[i] += q[j] * alpha[i, j]
-                    column[j] += p[i] * alpha[i, j]
-            for k in range(size):
-                gradient[k] = mean[k] - ridge * c[k]
-            for i in range(n):
-                for k in range(size):
-                    gradient[k] -= p[i] * row[i] * psi_x[i, k] + q[i] * column[i] * psi_y[i, k]
+                    total += q[j] * alpha[i, j]
+                    column[j] += mass * alpha[i, j]
+                row[i] = total
             largest = 0.0
             for k in range(size):
-                largest = max(largest, abs(gradient[k]))
+                total = mean[k] - ridge * c[k]
+                for i in range(n):
+                    total -= p[i] * row[i] * psi_x[k, i] + q[i] * column[i] * psi_y[k, i]
+                gradient[k] = total
+                largest = max(largest, abs(total))
             if largest <= newton.tolerance or iteration == newton.max_iter:
                 break
             iteration += 1
-            # Minus the Hessian: sum of w_ij (psi_x_i + psi_y_j)(psi_x_i + psi_y_j)' plus the ridge.
+            # Minus the Hessian: sum of w_ij (psi_x_i + psi_y_j)(psi_x_i + psi_y_j)' plus the ridge, its lower half.
             for i in range(n):
-                f[i], h[i] = 0.0, 0.0
-                for k in range(size):
-                    product[i, k] = 0.0
+                h[i] = 0.0
             for i in range(n):
+                total, mass = 0.0, p[i] * inverse
                 for j in range(n):
-                    bend = 0.0
+                    slope = alpha[i, j]
                     if kind == _L2:
-                        if alpha[i, j] > 0.0:
-                            bend = 0.5
-                    elif alpha[i, j] < _TOP:
-                        bend = alpha[i, j]
-                    if bend > 0.0:
-                        w = p[i] * q[j] * bend / strength
-                        f[i] += w
-                        h[j] += w
-                        for k in range(size):
-                            product[i, k] += w * psi_y[j, k]
-            for k in range(size):
-                for l in range(size):
-                    matrix[k, l] = ridge if k == l else 0.0
-            for i in range(n):
+                        slope = 0.5 if slope > 0.0 else 0.0
+                    elif slope >= _TOP:
+                        slope = 0.0
+                    w = mass * q[j] * slope
+                    bends[j] = w
+                    total += w
+                    h[j] += w
                 for k in range(size):
-                    at_x, at_y = psi_x[i, k], h[i] * psi_y[i, k]
-                    both = f[i] * at_x + product[i, k]
-                    for l in range(size):
-                        matrix[k, l] += both * psi_x[i, l] + at_x * product[i, l] + at_y * psi_y[i, l]
-            # The step, by Cholesky's factors in place of the lower half.
-            for j in range(size):
-                for k in range(j):
-                    factor = matrix[j, k]
-                    for i in range(j, size):
-                        matrix[i, j] -= matrix[i, k] * factor
-                root = np.sqrt(max(matrix[j, j], 1e-300))
-                for i in range(j, size):
-                    matrix[i, j] /= root
+                    at = 0.0
+                    for j in range(n):
+                        at += bends[j] * psi_y[k, j]
+                    product[k, i] = at + 0.5 * total * psi_x[k, i]
+            for k in range(size):
+                for l in range(k + 1):
+                    total = ridge if k == l else 0.0
+                    for i in range(n):
+                        total += psi_x[k, i] * product[l, i] + product[k, i] * psi_x[l, i]
+                        total += h[i] * psi_y[k, i] * psi_y[l, i]
+                    matrix[k, l] = total
+            # The step, by Cholesky's factors in place of the lower half, whose diagonal is inverted.
             for i in range(size):
+                for j in range(i + 1):
+                    rest = matrix[i, j]
+                    for k in range(j):
+                        rest -= matrix[i, k] * matrix[j, k]
+                    matrix[i, j] = 1.0 / np.sqrt(max(rest, 1e-300)) if i == j else rest * matrix[j, j]
                 rest = gradient[i]
                 for k in range(i):
                     rest -= matrix[i, k] * step[k]
-                step[i] = rest / matrix[i, i]
+                step[i] = rest * matrix[i, i]
             for i in range(size - 1, -1, -1):
-                rest = step[i]
-                for k in range(i + 1, size):
-                    rest -= matrix[k, i] * step[k]
-                step[i] = rest / matrix[i, i]
+                step[i] *= matrix[i, i]
+                for k in range(i):
+                    step[k] -= matrix[i, k] * step[i]
             least, length = 0.0, 1.0
             for k in range(size):
                 least += _ARMIJO * gradient[k] * step[k]
@@ -193,15 +195,23 @@ def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
         for k in range(size):
             coefficients[pair, k] = c[k]
         for i in range(n):
-            rise_f, rise_h, signed_row, signed_column = 0.0, 0.0, 0.0, 0.0
+            h[i] = 0.0
+        for i in range(n):
+            total, mass, at_x = 0.0, p[i], x[i]
+            for j in range(n):
+                apart = at_x - y[j]
+                signed = alpha[i, j] if apart > 0.0 else (-alpha[i, j] if apart < 0.0 else 0.0)
+                total += q[j] * signed
+                h[j] -= mass * signed
+            f[i] = total
+        weight = pairs.weights[pair]
+        for i in range(n):
+            rise_f, rise_h = 0.0, 0.0
             for k in range(width):
                 rise_f += rise[a, i, k] * c[k]
                 rise_h += sign * rise[b, i, k] * c[shift + k]
-            for j in range(n):
-                signed_row += q[j] * alpha[i, j] * np.sign(x[i] - y[j])
-                signed_column += p[j] * alpha[j, i] * np.sign(y[i] - x[j])
-            slopes[a, i] += pairs.weights[pair] * ((1.0 - row[i]) * rise_f + signed_row)
-            slopes[b, i] += pairs.weights[pair] * ((1.0 - column[i]) * rise_h + signed_column)
+            slopes[a, i] += weight * ((1.0 - row[i]) * rise_f + f[i])
+            slopes[b, i] += weight * ((1.0 - column[i]) * rise_h + h[i])
 
 
 def newton_pairs_plainly(
