@@ -294,12 +294,12 @@ class PredictionCounts:
         return np.column_stack((self.boxes[:, :1], self.boxes[:, 1:] >> shifts.astype(np.int32)))
 
     def joined(self) -> PredictionCounts:
-        """Return distinct boxes, no more than there may be."""
+        """Return distinct boxes, no more than there may be, or than there are classes."""
         boxes, level = self.boxes, self.level
         odd = np.random.default_rng(0).integers(1 << 62, size=boxes.shape[1]) * 2 + 1
         while True:
             _, first, index = np.unique(boxes.astype(np.int64) @ odd, return_index=True, return_inverse=True)
-            if first.size <= self.most:
+            if first.size <= self.most or not boxes[:, 1:].any():  # nothing is left to join
                 sums = np.array([np.bincount(index, column, first.size) for column in self.sums.T], dtype=np.float64).T
                 return replace(self, boxes=boxes[first], sums=sums, level=level)
             level += 1
