@@ -255,4 +255,5 @@ def test_scores_are_added_where_the_rows_are(table, tmp_path, engine):
 def test_counts_of_more_classes_than_boxes_are_joined_and_end():
     boxes = np.column_stack((np.arange(100), np.random.default_rng(0).integers(1 << 20, size=(100, 2))))
     joined = PredictionCounts(np.repeat(boxes, 2, axis=0).astype(np.int32), np.ones((200, 2)), most=50).joined()
-    assert (joined.boxes[:, 0] == np.arange(100)).all() and (joined.sums == 2).all()
+    assert sorted(joined.boxes[:, 0]) == list(range(100))
+    assert (joined.sums == 2).all()
