@@ -384,6 +384,13 @@ def test_columns_of_a_sorted_file_and_those_that_were_chosen_are_offered(project
     assert '<option value="month" selected' in page
 
 
+def test_dates_are_offered_for_audits_by_month(project):
+    project.look["columns"] = [*COLUMNS, {**COLUMNS[3], "name": "since", "kind": "date", "distinct": 900}]
+    page = shown(project, "audit")
+    assert '<option value="since">since</option>' in page
+    assert 'name="strata" value="since"' not in page
+
+
 def test_a_column_without_a_name_is_shown_and_not_offered_for_a_role(project):
     """In a form, an empty value means that nothing was chosen."""
     unnamed = {**COLUMNS[3], "name": "", "left_out": "in files of pandas, the index of the rows"}

@@ -55,11 +55,15 @@ def execute(code):
         {"criterion": "equalized_odds", "favourable": "low", "thresholds": ["0.4", "top 10%"], "small": "pool"},
         {"strata": ["region"], "min_size": "40"},
         {"by": "region"},
+        {"by": "since"},
     ],
-    ids=["default", "odds", "strata", "by"],
+    ids=["default", "odds", "strata", "by", "by month"],
 )
 def test_the_audit_is_that_of_the_command_and_of_the_code(data, tmp_path, changes):
     settings = {**SETTINGS, **ROLES, "thresholds": [], **changes}
+    table = pl.read_csv(data)
+    days = pl.date(2024, 1, 1) + pl.duration(days=pl.int_range(len(table)) % 366)
+    table.with_columns(since=days).write_csv(data)
     command = audit_command(str(data), settings)
     job = {"path": str(data), "folder": str(tmp_path), "settings": settings, "command": command}
     made = worker.audit(job, REPORT)

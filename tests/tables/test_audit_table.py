@@ -4,6 +4,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import fairtransport as ft
@@ -181,6 +182,28 @@ def test_the_audit_of_a_table_is_that_of_its_rows():
         ft.audit_table(frame, score="s", sensitive_features="sex", criterion="equalized_odds")
     with pytest.raises(ValueError, match="by compares all people"):
         ft.audit_table(frame, by="few", score="s", sensitive_features="sex", label="y", criterion="equalized_odds")
+
+
+@pytest.mark.parametrize("kind", ["text", "times as text", "dates", "times"])
+def test_dates_are_cut_into_months(to_table, kind):
+    n = 600
+    columns, days = columns_of_scores(n), np.datetime64("2023-12-15") + np.arange(n) % 78
+    months = [str(day)[:7] for day in days]
+    texts = [
+        None if row == 5 else f"{day}T10:30:00" if kind.startswith("times") else str(day)
+        for row, day in enumerate(days)
+    ]
+    dated = {"text": texts, "times as text": texts, "dates": [None, *days.tolist()[1:]]}
+    dated["times"] = pa.array(days.astype("datetime64[us]") + np.timedelta64(3, "h"))
+    table = {name: columns[name] for name in ("s", "race")} | {"on": dated[kind]}
+    series = ft.audit_table(to_table(table), by="on", score="s", sensitive_features="race", **QUICK)
+    assert list(series.audits) == ["2023-12", "2024-01", "2024-02", "2024-03"]
+    rows = {month: audit.rows for month, audit in series.audits.items()}
+    expected = {month: months.count(month) for month in series.audits}
+    missing = {"times": None, "dates": 0}.get(kind, 5)
+    if missing is not None:
+        expected[months[missing]] -= 1
+    assert {month: rows[month] for month in expected} == expected
 
 
 def table_of_predictions(n=3000):

@@ -280,6 +280,7 @@ def _show(request: Request, project: Project, step: str, errors: dict[str, str])
     context = {**vars(project), "project": project, "name": request.path_params["name"], "step": step}
     context |= {"columns": columns, "result": result, "chosen": chosen}
     context["few"] = [(name, name) for name in dict.fromkeys(few) if name]
+    context["dates"] = [(one["name"],) * 2 for one in columns if one["kind"] == "date" and one["name"] not in few]
     context["warnings"] = find_warnings([] if step == "choose" else columns, project.look.get("tells", ()), settings)
     context["criteria"] = [(name[10:], text) for name, text in TEXTS.items() if name.startswith("criterion_")]
     context["actions"] = [(name, TEXTS[f"action_{name}"]) for name, column in named.items() if column]

@@ -63,8 +63,9 @@ def audit_table(
         Columns of a legitimate ground for differences, as in `fairtransport.audit`. Columns with more than 12 different
         numbers are cut at quantiles, which the provenance of the audit lists.
     by : str, optional
-        Column whose values, such as regions or months, are audited one by one, in one pass over the rows. Errors of
-        real-valued labels are those of all rows. Not with ``strata`` or another criterion.
+        Column whose values, such as regions or months, are audited one by one, in one pass over the rows. Dates, also
+        as text such as 2024-03-31, are cut into months. Errors of real-valued labels are those of all rows. Not with
+        ``strata`` or another criterion.
     weight : str, optional
         Column of row weights; equal when omitted.
     thresholds, criterion, target, inference, range, groups, materiality, favourable, reference
@@ -128,6 +129,7 @@ def audit_table(
     roles["strata"] = strata if by is None else by
     counting: dict[str, Any] = {
         "cut_strata": by is None,
+        "cut_dates": by is not None,
         "range": range,
         "n_bins": n_bins,
         "groups": groups,

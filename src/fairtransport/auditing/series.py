@@ -188,8 +188,8 @@ def by_in_errors() -> Iterator[None]:
             raise
         number = text.removeprefix("strata has").partition(";")[0].replace(" strata", " values")
         raise ValueError(
-            f"by has{number}, too many for one audit each. Name a column with fewer values: a date can be cut into "
-            "months first, a number into ranges; or raise max_groups=."
+            f"by has{number}, too many for one audit each. Name a column with fewer values: a number can be cut "
+            "into ranges first, and dates such as 2024-03-31 are cut into months; or raise max_groups=."
         ) from None
 
 

@@ -196,7 +196,9 @@ def _with_labels_as_text(table: Any, label: str | None) -> Any:
         "many numbers are cut at quantiles.",
     ),
     by=shared.option(
-        "COLUMN", "One audit for each value of this column, such as month, with a control chart on one page."
+        "COLUMN",
+        "One audit for each value of this column, such as region, or for each month of its dates, with a control chart "
+        "on one page.",
     ),
     threshold=shared.option(
         "X",
@@ -346,6 +348,7 @@ def run_audit(
         "n_bins": bins,
         "groups": policy,
         "cut_strata": by is None,
+        "cut_dates": by is not None,
         "task": task,
         "within_labels": criterion != "demographic_parity",
     }

@@ -336,6 +336,8 @@ def _sum_terms(
     return values.group_by(*keys, "decile").agg(nw.col(*sums, *products).sum())
 
 
+_DATE = r"^\d{4}-\d{2}-\d{2}(?:$|[T ])"
+
 #: Largest number of strata where columns of numbers are cut, as in `fairtransport.strata.make_strata`.
 MOST_STRATA = 1000
 
@@ -372,6 +374,7 @@ def count_table(
     label: str | None = None,
     strata: str | Sequence[str] | None = None,
     cut_strata: bool = False,
+    cut_dates: bool = False,
     weight: str | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
@@ -391,6 +394,9 @@ def count_table(
 
     Scores without known bounds take a few more passes over their column: to find quantiles, between which bins are
     equally spaced. Each bin is represented by the largest score in it.
+
+    With ``cut_strata``, columns of ``strata`` with many numbers are cut at quantiles; with ``cut_dates``, dates there
+    are cut into months.
     """
     known = None if range is None and any_range else Grid.over(range, n_bins)
     columns = Columns.named(
@@ -401,6 +407,8 @@ def count_table(
         check_choice(task, TASKS, name="task")
     table = open_table(frame)
     check_columns(table.schema(), columns)
+    if cut_dates:
+        table = _with_months(table, columns.strata)
     if label is not None and task is None:
         task = "classification" if pos_label is not None else probe_task(table, label)
     is_regression = label is not None and task == "regression"
@@ -505,6 +513,17 @@ def _with_ranges(table: NumberedTable, cuts: Mapping[str, Floats]) -> nw.LazyFra
         for name, points in cuts.items()
     }
     return table.frame.with_columns(**ranges) if ranges else table.frame
+
+
+def _with_months(table: NumberedTable, names: Sequence[str]) -> NumberedTable:
+    """Return the table with months, such as 2024-03, in place of dates and of text that begins with one."""
+    schema, cut = table.schema(), {}
+    for name in names:
+        if not (schema[name].is_numeric() or isinstance(schema[name], nw.Boolean)):
+            value = nw.col(table.keys[name])
+            text = nw.when(~value.is_null()).then(value.cast(nw.String))
+            cut[table.keys[name]] = nw.when(text.str.contains(_DATE)).then(text.str.slice(0, 7)).otherwise(text)
+    return replace(table, frame=table.frame.with_columns(**cut)) if cut else table
 
 
 def _groups(keys: dict[str, Any], role: str, policy: GroupPolicy) -> Groups:
