@@ -11,6 +11,7 @@ import math
 # Distances: the strength and the kernel variance of duals, for probabilities and for numbers.
 PROBABILITY_DUALS, REAL_DUALS = (3.2, 0.02), (0.1, 0.1)  # strength and kernel variance
 NUMBER_SLICES, FEW_GROUPS = 64, 8  # of a sample of numbers; half as many of probabilities, and for more groups
+DUAL_TOLERANCE = 1e-4  # gradient of the duals of a round, from which those of the next one start
 CURVATURE_SHARE = 0.2  # of the penalty's bound: rows of a leaf move together, the full one would make steps too short
 PREDICTION_REACH = 16.0  # standard deviations from the mean beyond which real predictions count as if they were there
 

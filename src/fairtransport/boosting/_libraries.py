@@ -368,8 +368,8 @@ class LightGBM(_Library):
 
         return predict
 
-    def open_table(self, rows: TrainingData, held_out: Any) -> Callable[[], BoosterRun]:
-        """Bin training and held-out rows once; return a function that starts a booster on them."""
+    def open_table(self, rows: TrainingData, held_out: Any) -> Callable[..., BoosterRun]:
+        """Bin training and held-out rows once; return a function that starts a booster on them, from any margins."""
         lightgbm, params = load_extra("lightgbm"), self._params()
         margin = self.initial_margin(rows)
 
@@ -391,8 +391,12 @@ class LightGBM(_Library):
 class _LightGBMRun:
     """A booster of LightGBM that is trained one round at a time."""
 
-    def __init__(self, params: dict[str, Any], rows: TrainingData, training: Any, held_out: Any) -> None:
+    def __init__(
+        self, params: dict[str, Any], rows: TrainingData, training: Any, held_out: Any, margins: Any = ()
+    ) -> None:
         self._rows = rows
+        for table, before in zip((training, held_out), margins, strict=False):
+            table.set_init_score(before)
         with _column_errors(len(rows.labels)):
             self._booster = load_extra("lightgbm").Booster({**params, "objective": "none"}, training)
         self._booster.add_valid(held_out, "held out")
@@ -511,8 +515,8 @@ class XGBoost(_Library):
             return {"max_delta_step": const.POISSON_STEP}
         return {}
 
-    def open_table(self, rows: TrainingData, held_out: Any) -> Callable[[], BoosterRun]:
-        """Bin training and held-out rows once; return a function that starts a booster on them."""
+    def open_table(self, rows: TrainingData, held_out: Any) -> Callable[..., BoosterRun]:
+        """Bin training and held-out rows once; return a function that starts a booster on them, from any margins."""
         params = {**self.estimator.get_xgb_params(), **self._loss_params()}
         params |= {
             "objective": _SQUARED_ERROR,
@@ -535,7 +539,11 @@ class XGBoost(_Library):
 class _XGBoostRun:
     """A booster of XGBoost that is trained one round at a time."""
 
-    def __init__(self, params: dict[str, Any], rows: TrainingData, training: Any, held_out: Any) -> None:
+    def __init__(
+        self, params: dict[str, Any], rows: TrainingData, training: Any, held_out: Any, margins: Any = ()
+    ) -> None:
+        for table, before in zip((training, held_out), margins, strict=False):
+            table.set_base_margin(before)
         self._booster = load_extra("xgboost").Booster(params, [training, held_out])
         self._rows, self._training, self._held_out, self._n_rounds = rows, training, held_out, 0
 

@@ -244,9 +244,10 @@ def learner_distance(distance: Any, *, within: bool, is_logistic: bool) -> Dista
 
 def make_penalty(distance: Distance, scale: str, *, n_groups: int, is_logistic: bool) -> TransportPenalty:
     """Return the penalty of a distance; ``scale`` says whether predictions are standardized in each round."""
-    if is_logistic or n_groups > const.FEW_GROUPS or isinstance(distance, DiscreteDistance):
+    if isinstance(distance, DiscreteDistance):
         return distance.penalty(scale)
-    return distance.penalty(scale, n_slices=const.NUMBER_SLICES)
+    options = {} if is_logistic or n_groups > const.FEW_GROUPS else {"n_slices": const.NUMBER_SLICES}
+    return distance.penalty(scale, tolerance=const.DUAL_TOLERANCE, **options)
 
 
 def prediction_divisor(loss: Loss, predictions: Floats, weights: Floats | None) -> float:

@@ -234,16 +234,24 @@ class RoundSearch:
         fewest = min(self._final.n_rounds, np.ceil(const.FEWEST_STEPS / self._final.learning_rate)) / self._times
         return RoundSchedule.of(max(self.plain_rounds, int(np.ceil(fewest))), self._n_rows)
 
+    @cached_property
+    def _margins_before_penalty(self) -> list[tuple[Floats, Floats]]:
+        """The margins of training and held-out rows after the rounds of the loss alone, which all weights share."""
+        runs = [start() for start in self._tables]
+        for run in runs * self.schedule().warmup:
+            run.update(self._library.loss.objective)
+        return [(run.training_margins(), run.held_out_margins()) for run in runs]
+
     def _train(self, weight: float) -> tuple[FairRounds, Floats]:
         """Train with a weight; return the rounds, and the scores of the held-out rows."""
         library, schedule = self._library, self.schedule()
         if weight == 0.0:
             return self._rounds(schedule, self.plain_rounds, []), library.loss.predictions(self.plain_margins)
-        runs = [start() for start in self._tables]
+        runs = [start(margins) for start, margins in zip(self._tables, self._margins_before_penalty, strict=True)]
         objectives: list[Callable[..., Any]] = [
             self._penalty.objective(
                 library, rows, reference,
-                parity_weight=weight, schedule=schedule, group_probabilities=probabilities,
+                parity_weight=weight, schedule=schedule._replace(warmup=0), group_probabilities=probabilities,
             )
             for (rows, _), reference, probabilities in zip(
                 self._held_out.parts, self._references, self._probabilities, strict=True
@@ -254,8 +262,9 @@ class RoundSearch:
         chosen = self.plain_margins
         last = schedule.n_rounds if library.patience is None else round(const.BEYOND_SCHEDULE * schedule.n_rounds)
         for number in range(1, last + 1):
-            for run, objective in zip(runs, objectives, strict=True):
-                run.update(objective)
+            if number > schedule.warmup:
+                for run, objective in zip(runs, objectives, strict=True):
+                    run.update(objective)
             if number < schedule.full_weight:
                 best.record(np.inf)
                 continue

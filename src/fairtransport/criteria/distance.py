@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fairtransport._validation import check_count, check_flag, check_real
-from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
+from fairtransport.criteria.penalty import EXACT, ContinuousPenalty, DiscretePenalty
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import draw_features, quadrature_features
 from fairtransport.transport.regularizers import get_regularizer
@@ -87,9 +87,9 @@ class ContinuousDistance:
         features = quadrature_features(size, variance) if rng is None else draw_features(size, variance, rng)
         return DualProblem(features, get_regularizer(self.regularizer), strength, self.opposite_duals, pairs)
 
-    def penalty(self, scale: str, *, n_slices: int = 32) -> ContinuousPenalty:
-        """Return a new penalty of exact duals, without a warm start."""
-        return ContinuousPenalty(self.dual_problem(), n_slices=n_slices, scale=scale)
+    def penalty(self, scale: str, *, n_slices: int = 32, tolerance: float = EXACT) -> ContinuousPenalty:
+        """Return a new penalty, without a warm start; the gradient of its duals is within a tolerance."""
+        return ContinuousPenalty(self.dual_problem(), n_slices=n_slices, scale=scale, tolerance=tolerance)
 
 
 @dataclass(frozen=True)

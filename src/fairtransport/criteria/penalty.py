@@ -233,7 +233,10 @@ def _shares(order: Ints, weights: Floats | None) -> Floats:
 #: Ridge of the coefficients: smooths the distance below about this value.
 DUAL_RIDGE = 0.03
 
-_TOLERANCE, _MAX_ITER = 1e-9, 60
+#: Gradient of a dual objective at which its optimum is called exact.
+EXACT = 1e-9
+
+_MAX_ITER = 60
 _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features that scores cannot tell apart
 
 
@@ -263,10 +266,16 @@ class ContinuousPenalty(TransportPenalty):
     """
 
     def __init__(
-        self, problem: DualProblem, *, ridge: float = DUAL_RIDGE, n_slices: int | None = 64, scale: str = "standardized"
+        self,
+        problem: DualProblem,
+        *,
+        ridge: float = DUAL_RIDGE,
+        n_slices: int | None = 64,
+        scale: str = "standardized",
+        tolerance: float = EXACT,
     ) -> None:
         super().__init__(n_slices=n_slices, scale=scale)
-        self.problem, self.ridge = problem, ridge
+        self.problem, self.ridge, self.tolerance = problem, ridge, tolerance
         self.pairs: Ints = np.zeros((0, 2), np.int64)
         self.coefficients: Floats = np.zeros((0, 0))
         self._own: Floats = np.zeros((0, 0))
@@ -308,7 +317,9 @@ class ContinuousPenalty(TransportPenalty):
             self._own = np.zeros((len(table), self._basis.shape[1]))
         slopes, distances = np.zeros_like(table), np.zeros(len(pairs))
         samples = Samples(table, masses, psi, rise)
-        newton = Newton(self.problem.strength, self.problem.regularizer.code, tie, self.ridge, _TOLERANCE, _MAX_ITER)
+        newton = Newton(
+            self.problem.strength, self.problem.regularizer.code, tie, self.ridge, self.tolerance, _MAX_ITER
+        )
         first, second = np.ascontiguousarray(pairs.T)
         solve = newton_pairs_plainly if self._few else newton_pairs
         solve(samples, Pairs(first, second, weights), newton, self.coefficients, distances, slopes)
