@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -426,9 +427,6 @@ class TransportObjective:
             check_target(target, self.groups)
         within = needs_labels(self.criterion) or self.strata is not None
         self.distance = learner_distance(distance, within=within, is_logistic=self.loss.is_logistic)
-        self._distance = make_penalty(
-            self.distance, self.scale, n_groups=len(self.groups), is_logistic=self.loss.is_logistic
-        )
         self._probabilities = None
         if group_probabilities is not None:
             self._probabilities = _check_group_probabilities(group_probabilities, self.groups)
@@ -441,6 +439,9 @@ class TransportObjective:
         self.round_, self.parity_ = 0, 0.0
         self.unit_ = float("nan") if self.unit is None else self.unit
         self._divisor = self.divisor
+        self._distance = make_penalty(  # without the duals of another training
+            self.distance, self.scale, n_groups=len(self.groups), is_logistic=self.loss.is_logistic
+        )
         self._penalty: BinnedPenalty | None = None
         self._rows: GroupedRows | None = None
 
@@ -465,7 +466,9 @@ class TransportObjective:
     ) -> ObjectiveTerms:
         """Return the objective at the current weight and dual potentials, and its derivatives, without a new round."""
         z, y, weights = self._check(margins, labels, sample_weight)
+        penalty, self._penalty = self._penalty, copy.deepcopy(self._penalty)  # the next round starts from its duals
         value, gradient, curvature = self._value_and_derivatives(z, y, weights, np.float64)
+        self._penalty = penalty
         losses = self.loss.values(z, y)
         return ObjectiveTerms(value + float(losses @ weights if weights.size else losses.sum()), gradient, curvature)
 
