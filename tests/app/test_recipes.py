@@ -110,17 +110,18 @@ def test_files_are_those_of_the_command_and_of_the_code(data, tmp_path, monkeypa
         do(text)
         np.testing.assert_allclose(pl.read_csv(file)[column].to_numpy(), ours, atol=1e-9)
         written = {path.name for path in Path().iterdir()}
-        if do is execute or method == "repair":  # no command audits the rows that were held out
+        sizes = [(folder / "comparison.html").stat().st_size for folder in (tmp_path, Path())]
+        assert sizes[0] == pytest.approx(sizes[1], rel=0.05)
+        if do is execute or method == "repair":  # of the audits of a model, the command writes the page only
             assert written == set(made["files"])
             for name in ("before.json", "after.json"):
                 audits = [ft.Audit.from_json(folder / name) for folder in (tmp_path, Path())]
                 assert audits[0].verdict == audits[1].verdict
                 assert audits[0].metrics == audits[1].metrics
                 assert audits[0].provenance.positive == audits[1].provenance.positive == "yes"
-            sizes = [(folder / "comparison.html").stat().st_size for folder in (tmp_path, Path())]
-            assert sizes[0] == pytest.approx(sizes[1], rel=0.05)
         else:
-            assert written == {"model.ft", file}
+            assert written == {"model.ft", file, "comparison.html"}
+            assert Path("comparison.html").read_text() == (tmp_path / "comparison.html").read_text()
         if method != "repair":
             model = ft.load("model.ft")
             np.testing.assert_allclose(model.score_rows(pl.read_csv(data)).scores, ours, atol=1e-9)

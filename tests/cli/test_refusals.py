@@ -161,6 +161,8 @@ USAGE = [
     (f"{TRAIN.format('people.csv')} --method blind-repair --aware", "--aware cannot be combined with --method blind"),
     (f"{TRAIN.format('people.csv')} --method blind-repair --target pooled", "--target cannot be combined with"),
     (f"{TRAIN.format('people.csv')} --method cot --base trees", "--base cannot be combined with --method cot"),
+    (f"{TRAIN.format('people.csv')} --method lr --html page.html", "--html cannot be combined with --method lr"),
+    (f"{TRAIN.format('people.csv')} --test-share 0 --html page.html", "--html needs test rows: give --test, or"),
     (f"{TRAIN.format('people.csv')} --base forest", "--base must be linear or trees"),
     ("score model.ft people.csv --out - --json", "--out - and --json - cannot both have standard output"),
 ]

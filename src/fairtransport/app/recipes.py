@@ -54,11 +54,11 @@ def take_commands(path: str, settings: dict[str, Any], chosen: dict[str, Any], b
         return "\n".join([shlex.join([*words, "--out", out]), before, after, _COMPARE_COMMAND])
     named, method = model_columns(settings, chosen["method"], regression=False), METHODS[chosen["method"]][0]
     words = ["fairtransport", "train", path, "--method", method, *_options(settings, *_ROLES, *_COMPARED), *amount]
-    words += ["--aware"] if named["aware"] else []
-    words += ["--base", "linear"] if method == "blind-repair" else []
+    words += ["--aware"] if named["aware"] else ["--base", "linear"] if method == "blind-repair" else []
     words += [part for name in named["drop"] for part in ("--drop", name)]
     scored = ["fairtransport", "score", "model.ft", path, "--column", added_column(settings, chosen)]
-    lines = [[*words, "--out", "model.ft"], [*scored, "--out", output_name(path, "scored")]]
+    page = ["--html", "comparison.html"] if settings["favourable"] == "high" else []  # as the command has it
+    lines = [[*words, "--out", "model.ft", *page], [*scored, "--out", output_name(path, "scored")]]
     return "\n".join(map(shlex.join, lines))
 
 

@@ -295,6 +295,7 @@ def _outcome(summary: dict[str, Any]) -> str:
 
 @shared.described(
     out=shared.option("PATH", "Model file to write, such as model.ft."),
+    html=shared.option("PATH", "Page to write: the audits of test rows without parity and with it (extra report)."),
     strata=shared.option(
         "COLUMNS",
         "Compare groups only within the values of these columns, such as education; numbers are cut at quantiles.",
@@ -320,6 +321,7 @@ def run_train(
     label: str,
     sensitive: list[str],
     out: Path,
+    html: Path | None = None,
     options: MethodOptions,
     task: str | None = None,
     strata: list[str] | None = None,
@@ -351,7 +353,13 @@ def run_train(
           --method cot --out model.ft
     """  # noqa: D301 - \b keeps the lines of the example
     options.check(task)
-    output.prepare(out, inputs=[*files, *(test or ())])
+    output.prepare(out, html, inputs=[*files, *(test or ())])
+    if html is not None:
+        load_extra("jinja2")  # fails before anything is computed
+        if options.method == "lr":
+            raise misuse("--html cannot be combined with --method lr, which has no parity to compare with")
+        if not test and (engine or test_share == 0.0):
+            raise misuse("--html needs test rows: give --test" + ("" if engine else ", or a --test-share above 0"))
     groups = shared.make_policy(small_groups, min_group_size, max_groups, missing=missing)
     column_lists = {
         "label": [label],
@@ -391,6 +399,9 @@ def run_train(
         shown = None if held is None else _measure(before, model, held, options)
         with spinner("Writing"):
             ft.save(model, out)
+        if html is not None:
+            with spinner("Writing the page"):
+                _write_page(html, ft.load(out), held, criterion=options.criterion, groups=groups)
     summary = summarize(model, n_rows, options.method, shown)
     summary["rows_in"] = "memory" if table is not None else engine.partition(":")[0] if engine else "files"
     if output.write_json({**summary, "warnings": warnings, "written": str(out)}):
@@ -400,7 +411,7 @@ def run_train(
         print_sentence(f"Rows stayed in their files, which have more than {MOST_IN_MEMORY:,} cells.")
     for text in warnings:
         print_sentence(f"Note: {text}")
-    output.print_paths({"Written": out})
+    output.print_paths({"Written": out, "Page": html})
 
 
 def _read(
@@ -563,6 +574,15 @@ def _measure(before: TableModel | None, model: TableModel, held: Any, options: M
     models = {"lr": before, "unrepaired": _unrepaired(model, options), options.method: model}
     with spinner("Measuring"):
         return measure_models({k: v for k, v in models.items() if v is not None}, held, random_state=options.seed)
+
+
+def _write_page(path: Path, model: TableModel, held: Any, **compared: Any) -> None:
+    """Write the audits of held-out rows at amount 0, the model without parity, and at that of the model."""
+    audits = []
+    for amount in (0.0, model.estimator_.amount):
+        model.estimator_.set_params(amount=amount)
+        audits.append(model.audit(held, **compared))
+    ft.compare(*audits).to_html(path)
 
 
 def _unrepaired(model: TableModel, options: MethodOptions) -> TableModel | None:
