@@ -160,7 +160,7 @@ _CLEAR = 0.01  # level at which groups differ clearly enough to be moved
 _SAMPLES = 400  # of the noise
 _SLICES, _NOISE_SLICES = 256, 128
 _MAX_ENTRIES = 1 << 21  # of the noise, in memory at a time
-_FEW_CELLS = 8  # whose noise, 3 MB, is kept
+_FEW_CELLS = 16  # whose noise, 7 MB, is kept
 
 #: Noise of new rows whose model or maps were fitted to as many others, in units of the noise of a sample.
 FITTED_NOISE = float(np.sqrt(2.0))
