@@ -163,7 +163,11 @@ def test_a_signal_while_scoring_leaves_nothing_unfinished_behind(here, sent):
 def start(arguments, temporary, *, program=("-m", "fairtransport.cli"), stdin=None):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(temporary)}
     command = [sys.executable, *program, "score", *arguments]
-    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    pipe, before = subprocess.PIPE, signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which tests under nohup ignore
+    try:
+        return subprocess.Popen(command, stdin=stdin, stdout=pipe, stderr=pipe, env=environment)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize(
