@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
+from fairtransport.cli._errors import _name_options
 
 CANARY = "CANARY"
 HOSTILE = ["<script>alert(1)</script>", "=cmd()", "🦊", "x" * 300, "\u202egpj", "a,b"]
@@ -192,6 +193,13 @@ def test_a_model_that_parity_ruined_says_so(run, here):
     assert "--parity-weight auto" in shown
     assert "group_specific" not in shown
     assert "-" not in shown.partition(" of the plain model's gain")[0].split()[-1]
+
+
+@pytest.mark.parametrize("more", ["", ", or QuantileRepairClassifier", ", or QuantileRepairRegressor"])
+def test_advice_to_repair_trees_names_options(more):
+    assert (
+        _name_options(f"Repair (repair=QuantileRepair(){more}) helps.") == "Repair (--method dpp --base trees) helps."
+    )
 
 
 def test_rows_without_label_or_group_are_counted(run, here, raw_people):

@@ -120,6 +120,7 @@ _PHRASES = (
     (r" Drop these rows, fill the values, make them a group of their own.*?set_aside\"\.", ""),
     (r" has that label; see Groups\.labels\.", " has the name that --target says."),
     (r", or declare what they affect in common with confounded=", ""),
+    (r"\brepair=QuantileRepair\(\)(, or QuantileRepair(Classifier|Regressor))?", "--method dpp --base trees"),
     (r"\(QuantileRepair(Classifier|Regressor), group_specific=True\)", "(--method dpp, --aware)"),
     (r"\bQuantileRepairClassifier, QuantileRepairRegressor\b|\bQuantileRepair(Classifier|Regressor)\b", "--method dpp"),
     (r" Set slack to a smaller number to go on\.", ""),
