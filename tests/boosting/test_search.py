@@ -124,6 +124,19 @@ def test_rows_count_for_their_group_where_features_of_a_large_table_tell_it(tree
     assert 0.5 < shares[everyone, rows.groups.memberships[0]].mean() < 0.9
 
 
+def test_models_of_groups_do_not_diverge_where_features_tell_rare_groups():
+    """Leaves of rows whose group is nearly certain have no curvature: their steps were without bound."""
+    adult = ft.datasets.load_adult()
+    chosen = np.random.default_rng(2).permutation(len(adult.data))[:8000]
+    X = pd.get_dummies(adult.data.iloc[chosen].drop(columns="fnlwgt"), dtype=float).to_numpy()
+    groups = make_groups(adult.data[["race", "sex"]].iloc[chosen])
+    rows = TrainingData(X, adult.target.to_numpy()[chosen], groups).in_canonical_order()
+    library = library_of(default_estimator("classification"), "classification").sized(rows, "auto", is_default=True)
+    penalty = PenaltySettings(DemographicParity(), "each_other", "auto", "standardized", smooth_groups=True)
+    shares = GroupModels(library, rows, penalty, np.arange(8000) % 3).probabilities(rows, np.arange(8000))
+    assert shares[np.arange(8000), rows.groups.memberships[0]].mean() > 0.99  # .70 before
+
+
 def test_max_disparity_is_met_on_validation_rows_of_the_user(data, new_data):
     trees = lightgbm.LGBMClassifier(n_estimators=30, num_leaves=4, verbose=-1)
     model = TransportBoostingClassifier(trees, max_disparity=0.1, random_state=0)

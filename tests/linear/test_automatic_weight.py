@@ -10,7 +10,7 @@ from fairtransport.linear import SgdSettings
 from fairtransport.linear._lbfgs_solver import LbfgsResult
 from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.training.evaluation import ScoreMetrics
-from fairtransport.training.weight_path import MIN_INFORMATION, AutomaticWeight, PathPoint, WeightPath
+from fairtransport.training.weight_path import MIN_INFORMATION, PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath
 
 from .tables import DOT, aware_table, blind_table, both, hopeless_table, owned
 
@@ -325,3 +325,17 @@ def test_every_model_of_a_path_has_the_whole_path(cls, tmp_path):
         np.testing.assert_array_equal(model.at(weight=1.0).coef_, models[-1].coef_)
     ft.save(models[0], tmp_path / "model.ft")
     assert len(ft.load(tmp_path / "model.ft").path_["theta"]) == 3
+
+
+@pytest.mark.parametrize("power", [0.4, 0.8, 1.5, 3.0])
+@pytest.mark.parametrize("half", [0.2, 0.7, 1.3, 5.0, 11.0, 40.0])
+def test_few_fits_find_a_weight_that_keeps_little_more_information_than_required(half, power):
+    path = made_path(
+        lambda weight: 1.3 + 20.0 / (1.0 + weight), kept=lambda weight: 1.0 / (1.0 + (weight / half) ** power)
+    )
+    chosen, reason, is_reached = AutomaticWeight().choose(path)
+    assert "would leave too little" in reason
+    assert not is_reached
+    assert MIN_INFORMATION <= chosen.metrics.information_kept < MIN_INFORMATION + 0.1
+    fits_of_the_path = 1 + sum(weight < chosen.weight for weight in PATH_WEIGHTS)
+    assert len(path.points) - fits_of_the_path <= 3

@@ -1,5 +1,6 @@
 """Disparities within labels and strata: against scipy pair by pair, against the criterion's penalty, as scorers."""
 
+import warnings
 from functools import partial
 from itertools import combinations
 from math import comb
@@ -8,16 +9,20 @@ import numpy as np
 import pytest
 import sklearn
 from scipy.stats import rankdata, wasserstein_distance
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import make_scorer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.worlds import people
 
+import fairtransport as ft
 from fairtransport.criteria.criterion import as_criterion, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import (
     conditional_disparity,
-    disparity_scorer,
+    group_scorer,
     noise_floor,
     opportunity_disparity,
     separation_disparity,
@@ -123,7 +128,7 @@ def test_cross_validation_routes_groups_and_strata(n_strata_columns):
     request = dict.fromkeys(params, True)
     with sklearn.config_context(enable_metadata_routing=True):
         plain = make_scorer(separation_disparity, response_method="predict_proba", greater_is_better=False)
-        ours = disparity_scorer(separation_disparity)
+        ours = group_scorer(separation_disparity)
         found = [
             cross_val_score(LogisticRegression(), X, y, scoring=scorer.set_score_request(**request), params=params)
             for scorer in (plain, ours)
@@ -131,11 +136,42 @@ def test_cross_validation_routes_groups_and_strata(n_strata_columns):
         assert found[0] == pytest.approx(found[1])
         assert np.all(found[0] < 0)
         if n_strata_columns:
-            scorer = disparity_scorer(conditional_disparity, reduce="mean")
+            scorer = group_scorer(conditional_disparity, reduce="mean")
             search = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=scorer.set_score_request(**request))
             assert "conditional_disparity" in repr(scorer)
             search.fit(X, y, **params)
             assert search.best_params_ == {"C": 1e-4}  # scores that hardly vary hardly differ
+
+
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_models_that_need_the_group_at_prediction_get_it_from_the_scorers(in_pipeline):
+    """Scorers of scikit-learn pass nothing on: every score was NaN, and a search took the first candidate."""
+    X, y, groups = people(600, seed=3)
+    with sklearn.config_context(enable_metadata_routing=True):
+        repair = ft.QuantileRepairClassifier(LogisticRegression())
+        given = {"sensitive_features": True}
+        repair.set_fit_request(**given).set_predict_proba_request(**given).set_predict_request(**given)
+        scoring = {
+            "accuracy": group_scorer(accuracy_score, response_method="predict", greater_is_better=True),
+            "parity": group_scorer(ft.metrics.rank_disparity),
+        }
+        scoring = {name: scorer.set_score_request(sensitive_features=True) for name, scorer in scoring.items()}
+        model, prefix = repair, ""
+        if in_pipeline:
+            model, prefix = make_pipeline(StandardScaler(), repair), "quantilerepairclassifier__"
+        search = GridSearchCV(model, {f"{prefix}amount": [0.0, 1.0]}, scoring=scoring, refit="parity", cv=3)
+        with warnings.catch_warnings(action="ignore", category=ft.FairnessWarning):
+            search.fit(X, y, sensitive_features=groups)
+            best = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=groups)
+    assert search.best_params_ == {f"{prefix}amount": 1.0}
+    less, more = search.cv_results_["mean_test_parity"]
+    assert less < 2 * more < 0.0
+    assert (search.cv_results_["mean_test_accuracy"] > 0.6).all()
+    scores = best.predict_proba(X, sensitive_features=groups)[:, 1]
+    value = group_scorer(ft.metrics.rank_disparity)(best, X, y, sensitive_features=groups)
+    assert value == -ft.metrics.rank_disparity(scores, sensitive_features=groups)
+    with pytest.raises(AttributeError, match="LinearRegression has none of the methods predict_proba"):
+        group_scorer(ft.metrics.rank_disparity)(LinearRegression(), X, y, sensitive_features=groups)
 
 
 def test_labels_other_than_zero_and_one():

@@ -15,8 +15,8 @@ from fairtransport.metrics import (
     conditional_demographic_disparity,
     conditional_disparity,
     disparities,
-    disparity_scorer,
     equalized_odds_difference,
+    group_scorer,
     kolmogorov_smirnov_disparity,
     noise_floor,
     opportunity_disparity,
@@ -181,9 +181,7 @@ def test_noise_floors_and_scorers_take_real_scores():
     noise_floor(strong_pairwise_disparity, scores, sensitive_features=group, n_shuffles=2, scale="standardized")
     with sklearn.config_context(enable_metadata_routing=True):
         scoring = {
-            name: disparity_scorer(metric, response_method="predict", **options).set_score_request(
-                sensitive_features=True
-            )
+            name: group_scorer(metric, response_method="predict", **options).set_score_request(sensitive_features=True)
             for name, metric, options in (
                 ("ks", kolmogorov_smirnov_disparity, {"against": "everyone"}),
                 ("units", ft.metrics.strong_pairwise_disparity, {"scale": "score"}),

@@ -184,7 +184,7 @@ class TransportBoosting(DeferredAttributes, RowScoring, MetaEstimatorMixin, Base
             ending = f"ran all {self.n_iter_} rounds"
         else:
             ending = f"stopped after {self.n_iter_} rounds, the best on {rows_used}"
-        notice = self._describe(training, response, ending, rows_used)
+        notice = self._describe(training, response, ending, rows_used).at_full_amount(self.amount)
         self.outcome_ = notice.text
         notice.warn()
         return self

@@ -345,6 +345,7 @@ class LightGBM(_Library):
         """Bin the rows once, in few bins, and read the predictions that LightGBM keeps of rows beside its own."""
         lightgbm, params = load_extra("lightgbm"), self._params()
         params |= {"max_bin": min(const.GROUP_BINS, self.param("max_bin", const.GROUP_BINS)), "linear_tree": False}
+        params |= {"max_delta_step": const.GROUP_STEP}
         known, labels = np.unique(codes, return_inverse=True)
         is_large = len(codes) > const.LARGE_TABLE
         params |= {"objective": "multiclass", "num_class": len(known)} if len(known) > 2 else {"objective": "binary"}
@@ -356,15 +357,22 @@ class LightGBM(_Library):
             with _column_errors(len(training)):
                 booster = lightgbm.Booster(settings, table.subset(training, settings).construct())
                 booster.add_valid(table.subset(others, settings).construct(), "others")
-                for number in range(1, settings["n_estimators"] + 1):
+                losses: list[float] = []
+                while (
+                    len(losses) < settings["n_estimators"]
+                    and len(losses) - np.argmin(losses or [0.0]) <= const.GROUP_WAIT
+                ):
                     booster.update()
-                    if (number in const.LOOKS and is_large) or number == settings["n_estimators"]:
-                        shares = _kept_predictions(booster.eval_valid)
-                        shares = shares if len(known) > 2 else np.column_stack((1.0 - shares, shares))
-                        likely = shares.argmax(axis=1)
-                        if is_large and np.mean(likely == labels[others]) >= const.KNOWN_SHARE:
-                            return known, np.eye(len(known))[likely]
-            return known, shares
+                    shares = _kept_predictions(booster.eval_valid)
+                    shares = shares if len(known) > 2 else np.column_stack((1.0 - shares, shares))
+                    likely = shares.argmax(axis=1)
+                    if is_large and np.mean(likely == labels[others]) >= const.KNOWN_SHARE:
+                        return known, np.eye(len(known))[likely]
+                    own = np.maximum(shares[np.arange(len(others)), labels[others]], const.LEAST_PROBABILITY)
+                    losses.append(-float(np.log(own).mean()))
+                    if losses[-1] == min(losses):
+                        best = shares
+            return known, best
 
         return predict
 

@@ -285,11 +285,12 @@ def _outcome(summary: dict[str, Any]) -> str:
         sentences.insert(0, f"Lowest error at this disparity, of {', '.join(summary['tried'])}: {summary['chosen']}.")
     if summary["parity_weight"] is not None and "parity_weight" not in outcome:
         sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
+    mixed = amount not in {None, 1.0} and (summary["parity_weight"] is not None or summary["group_model"] is not None)
     if kept is not None and "information is left" not in outcome:
-        sentences.append(f"{max(kept, 0.0):.0%} of what the plain model explains is kept.")
+        of_model = " at amount 1" if mixed else ""
+        sentences.append(f"{max(kept, 0.0):.0%} of what the plain model explains is kept{of_model}.")
     if amount not in {None, 1.0}:
-        mixed = summary["parity_weight"] is not None or summary["group_model"] is not None  # kept is that of amount 1
-        sentences.append(f"Amount {amount:.2f}{' of the way there' if mixed else ''}.")
+        sentences.append(f"{'The model written has amount' if mixed else 'Amount'} {amount:.2f}.")
     return " ".join(sentences)
 
 
@@ -560,7 +561,7 @@ def _fit(
         verbose=show,
         **settings,
     ).fit(train)
-    if str(getattr(model.estimator_, "outcome_", "")).startswith("interrupted"):
+    if "interrupted" in str(getattr(model.estimator_, "outcome_", "")):
         raise KeyboardInterrupt  # the library keeps the best model so far, but an interrupted command writes no file
     for one in (*model.candidates.values(), model.estimator_):
         if "verbose" in one.get_params(deep=False):

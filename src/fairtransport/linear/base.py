@@ -482,8 +482,9 @@ class TransportModel(DeferredAttributes, RowScoring, BaseEstimator):
         """Store the result of a training, and emit its warnings."""
         self.__dict__.update(result.attributes)
         self._defer(result.deferred)
-        self.outcome_ = result.outcome.text
-        result.outcome.warn()
+        outcome = result.outcome.at_full_amount(self.amount)
+        self.outcome_ = outcome.text
+        outcome.warn()
 
     def _summary(self) -> list[str]:
         """Return what training gained and kept, and how it ended."""

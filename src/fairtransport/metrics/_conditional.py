@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
-from functools import partial, update_wrapper
 from itertools import product
 from math import comb
 from typing import Any, NamedTuple
@@ -427,24 +425,36 @@ def error_rate(
 # Disparities as scorers of scikit-learn.
 
 
-def disparity_scorer(metric: Callable[..., float], *, response_method: Any = "predict_proba", **options: Any) -> Any:
-    """Return a disparity as a scorer for cross-validation and model selection.
+def group_scorer(
+    metric: Callable[..., float],
+    *,
+    response_method: Any = "predict_proba",
+    greater_is_better: bool = False,
+    **options: Any,
+) -> Any:
+    """Return a metric as a scorer for cross-validation and model selection that knows the groups.
+
+    The scorer gives ``sensitive_features`` and ``strata`` to the metric and to models that take them at prediction,
+    such as `QuantileRepairClassifier`, or a pipeline of which a step asks for them. Scorers of scikit-learn give them
+    to no model.
 
     Parameters
     ----------
     metric : callable
-        A disparity of this package, such as `separation_disparity`. It may take labels before the scores.
-    response_method : str or list of str, default "predict_proba"
-        Method of the estimator that returns scores; ``"predict"`` for regressors.
+        A disparity of this package, such as `separation_disparity`, or a metric of scikit-learn. Where its first
+        argument is named ``y_true``, it gets the labels before the scores.
+    response_method : str or list of str, default="predict_proba"
+        Method of the estimator that returns scores; ``"predict"`` for regressors, or for metrics of labels.
+    greater_is_better : bool, default=False
+        False for disparities and errors, of which the scorer returns the negative.
     **options
         Arguments of the metric that are the same for all rows, such as ``scale="ranks"``.
 
     Returns
     -------
     scorer
-        As `sklearn.metrics.make_scorer` returns it: minus the disparity, so that greater is better. Call
-        ``set_score_request`` for the arguments that have one value for each row: ``sensitive_features=True``, and
-        ``strata=True`` or ``sample_weight=True`` where they are used. Metadata routing must be enabled.
+        Call ``set_score_request`` for the columns that it should get: ``sensitive_features=True``, and ``strata=True``
+        or ``sample_weight=True`` where they are used. Metadata routing must be enabled.
 
     Notes
     -----
@@ -456,23 +466,16 @@ def disparity_scorer(metric: Callable[..., float], *, response_method: Any = "pr
     >>> import numpy as np, sklearn
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.model_selection import cross_validate
-    >>> from fairtransport.metrics import separation_disparity
+    >>> from fairtransport.metrics import group_scorer, separation_disparity
     >>> rng = np.random.default_rng(0)
     >>> X, sex = rng.normal(size=(200, 2)), rng.choice(["F", "M"], 200)
     >>> y = (X[:, 0] > 0).astype(int)
     >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     scorer = disparity_scorer(separation_disparity).set_score_request(sensitive_features=True)
+    ...     scorer = group_scorer(separation_disparity).set_score_request(sensitive_features=True)
     ...     result = cross_validate(LogisticRegression(), X, y, scoring=scorer, params={"sensitive_features": sex})
     >>> bool(np.all(result["test_score"] <= 0))
     True
     """
-    from sklearn.metrics import make_scorer  # noqa: PLC0415 - takes a while
+    from fairtransport.metrics._scorer import GroupScorer  # noqa: PLC0415 - scikit-learn takes a while
 
-    takes_labels = next(iter(inspect.signature(metric).parameters)) == "y_true"
-    function = metric if takes_labels else update_wrapper(partial(_without_labels, metric), metric)
-    return make_scorer(function, response_method=response_method, greater_is_better=False, **options)
-
-
-def _without_labels(metric: Callable[..., float], y_true: Any, scores: Any, **options: Any) -> float:
-    del y_true
-    return metric(scores, **options)
+    return GroupScorer(metric, response_method, greater_is_better, options)

@@ -36,6 +36,13 @@ class Notice:
     text: str = ""
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
 
+    def at_full_amount(self, amount: float) -> Notice:
+        """Say that all of this is of amount 1, where a model has a smaller one."""
+        if amount == 1.0:
+            return self
+        start = f"At amount 1 (this model has {amount:.3g}): "
+        return Notice(f"at amount 1, {self.text}", tuple((start + message, kind) for message, kind in self.warnings))
+
     def warn(self) -> None:
         """Issue the warnings."""
         for message, category in self.warnings:

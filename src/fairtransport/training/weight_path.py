@@ -31,6 +31,7 @@ UNDONE = "training for parity does not help: the plain model is kept"
 _BISECTIONS = 1
 _MAX_BISECTIONS = 4  # where the information falls steeply between two weights
 _CLOSE_TO_MIN = MIN_INFORMATION + 0.1
+_STEP = 3.0  # a larger weight is tried if a line leaves it a tenth less information than required, or more
 _NO_GAIN = 0.01  # of the information: a smaller weight would keep no more
 _MIN_DECREASE = 0.1  # relative decrease of the disparity over two weights, for another one to be tried
 _HEAVY = 1.0  # weight from which that is required
@@ -121,8 +122,9 @@ class AutomaticWeight:
             return last, "the groups of the initial model differ too little to be told from chance", True
         for weight in self.weights:
             point = path.at(weight)
-            if self.max_disparity is None and point.metrics.information_kept < MIN_INFORMATION:
-                largest = self._largest_informative(path, last, point)
+            kept = point.metrics.information_kept
+            if self.max_disparity is None and (kept < MIN_INFORMATION or _is_at_border(last, point)):
+                largest = point if kept >= MIN_INFORMATION else self._largest_informative(path, last, point)
                 if self.is_reached(largest):
                     return self.bisect(path, last, largest), self.goal, True
                 lowest = min(self._disparity(p) for p in path.points if p.weight <= largest.weight)
@@ -200,7 +202,7 @@ class AutomaticWeight:
         for _ in range(_BISECTIONS if self.max_disparity is None else _MAX_BISECTIONS):
             if low.metrics.information_kept - high.metrics.information_kept < _NO_GAIN:
                 break
-            middle = path.at(_geometric_mean(low, high))
+            middle = path.at(_between(low, high, 0.5))
             low, high = (low, middle) if self.is_reached(middle) else (middle, high)
         return high
 
@@ -209,10 +211,21 @@ class AutomaticWeight:
         for _ in range(_MAX_BISECTIONS):
             if low.weight > 0.0 and low.metrics.information_kept < _CLOSE_TO_MIN:
                 break
-            middle = path.at(_geometric_mean(low, high))
+            kept, left = low.metrics.information_kept, high.metrics.information_kept
+            share = (kept - 0.5 * (MIN_INFORMATION + _CLOSE_TO_MIN)) / (kept - left)  # linear in the logarithm
+            middle = path.at(_between(low, high, min(max(share, 0.2), 0.8)))
             low, high = (low, middle) if middle.metrics.information_kept < MIN_INFORMATION else (middle, high)
         return low
 
 
-def _geometric_mean(low: PathPoint, high: PathPoint) -> float:
-    return float(np.sqrt(max(low.weight, 0.1 * high.weight) * high.weight))
+def _is_at_border(low: PathPoint, point: PathPoint) -> bool:
+    """Return whether a point keeps little more information than it has to, and the line from another one soon less."""
+    kept = point.metrics.information_kept
+    fall = (low.metrics.information_kept - kept) / np.log(point.weight / max(low.weight, 0.1 * point.weight))
+    return bool(kept < _CLOSE_TO_MIN and kept - fall * np.log(_STEP) < MIN_INFORMATION - 0.1)
+
+
+def _between(low: PathPoint, high: PathPoint, share: float) -> float:
+    """Return a weight between two, the lower of which counts as a tenth of the higher one, or more."""
+    smallest = max(low.weight, 0.1 * high.weight)
+    return float(smallest * (high.weight / smallest) ** share)

@@ -187,6 +187,7 @@ class _BlindRepairModel(RepairedModel):
         self.strata_ = models.strata
         self.potentials_ = solution.potentials
         self.report_ = solution.report
+        outcome = outcome.at_full_amount(self.amount)
         self.outcome_ = outcome.text
         return outcome
 
