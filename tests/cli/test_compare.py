@@ -38,6 +38,9 @@ def test_audits_in_files_and_files_of_scores_give_the_same_comparison(run, here)
     direct = run("compare", "scores.csv", "again.csv", "--scores", "s,fair", "--sensitive", "race",
                  "--names", "before.json,after.json")  # fmt: skip
     assert direct.stdout.splitlines()[:12] == result.stdout.splitlines()[:12]
+    of_one_file = run("compare", "scores.csv", "--scores", "s,fair", "--sensitive", "race")
+    assert of_one_file.exit_code == 0, of_one_file.output
+    assert "s: 800 rows; fair: 800 rows" in of_one_file.stdout
     change = json.loads(Path("change.json").read_text())["changes"]["strong_pairwise_disparity"]
     assert change["high"] < 0
     assert change["beyond_noise"]
@@ -64,6 +67,7 @@ def test_an_audit_names_what_it_is_about(run, here):
             1,
             "scores.csv is a file of scores; name its columns with --scores and --sensitive.",
         ),
+        (["scores.csv", "--scores", "s"], 64, "name two files, or two columns of one: --scores before,after"),
         (["a.json", "none.json"], 1, "none.json"),
         (["a.json", "other.json"], 1, "other.json is not an audit"),
         (["a.json", "later.json"], 1, "later.json has version 9"),

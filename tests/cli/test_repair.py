@@ -85,6 +85,17 @@ def test_held_out_figures_are_those_of_fresh_rows(run, here):
     assert np.mean(in_sample) < np.mean(fresh) - 3 * error
 
 
+def test_a_repair_that_increases_a_distance_says_so(run, here):
+    """Groups that do not differ: maps that were fitted to few rows move them apart."""
+    rng = np.random.default_rng(4)
+    for name, n in (("few.parquet", 150), ("new.parquet", 20_000)):
+        pl.DataFrame({"s": rng.beta(2, 3, n), "race": rng.choice(["B", "W"], n)}).write_parquet(name)
+    result = call(run, "--fit-on", "few.parquet", files=["new.parquet"])
+    assert result.exit_code == 0, result.output
+    assert "Larger after the repair: mean distance to target" in " ".join(result.stdout.split())
+    assert "Larger after" not in call(run, "--force").stdout  # groups that differ
+
+
 def test_options_reach_the_repair(run, here):
     frame = rows().with_columns(pl.col("s") * 550 + 300)
     frame.write_parquet("points.parquet")

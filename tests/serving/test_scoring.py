@@ -162,6 +162,8 @@ BAD = {
     "CSV without a column": (b"hours,age\n1,2\n", "text/csv", 422, "no column 'grade'"),
     "CSV with an open quote": (b'hours,age,grade\n"1,2,3\n', "text/csv", 400, "not CSV"),
     "CSV with a column twice": (b"hours,age,grade,age\n1,2,3,4\n", "text/csv", 400, "'age'"),
+    "CSV whose line ends were removed": (b"hours,age,grade1,2,3", "text/csv", 422, "no column 'grade'"),
+    "CSV of one line": (b"hours,age,grade", "text/csv", 400, "curl keeps them with --data-binary"),
     "CSV header of many names": (b"n," * 120_000 + b"n\n", "text/csv", 400, "more than 10,000 columns"),
     "CSV in another encoding": ("hours,age,grade\né,1,2".encode("latin-1"), "text/csv", 400, "UTF-8"),
     "no Arrow": (b"nonsense", ARROW, 400, "not an Arrow"),

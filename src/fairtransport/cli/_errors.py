@@ -190,7 +190,8 @@ class GuardedCommand(TyperCommand):
             if type(error).__name__ == "MissingParameter":  # by now all options that were given are in ctx.params
                 needed = [one for one in self.params if one.required and one.name not in ctx.params]
                 options = ", ".join(one.opts[0] for one in needed if one.opts[0].startswith("-"))
-                error.message = f"Needed options: {options}. {_describe_columns(ctx.params)}".strip()
+                if options:
+                    error.message = f"Needed options: {options}. {_describe_columns(ctx.params)}".strip()
             raise
 
 

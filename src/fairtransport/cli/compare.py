@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @shared.described(
     before=shared.argument("BEFORE", "Audit (.json) or file of scores."),
-    after=shared.argument("AFTER", "Audit (.json) or file of scores."),
+    after=shared.argument("AFTER", "Audit (.json) or file of scores [default: BEFORE, for two columns of one file]."),
     scores=shared.option("COLUMNS", "Column with the scores; two, such as s,t, where AFTER has another."),
     names=shared.option("A,B", "Names of the two [default: those of the files]."),
     threshold=shared.option("X", "Scores above X are selected; may be repeated."),
 )
 def run_compare(
     before: str,
-    after: str,
+    after: str | None = None,
     *,
     scores: str | None = None,
     sensitive: list[str] | None = None,
@@ -50,14 +50,17 @@ def run_compare(
     \b
     Example:
       fairtransport compare march.json april.json --html change.html
-      fairtransport compare scores.csv repaired.csv --sensitive race \\
-          --scores s,s_repaired
+      fairtransport compare repaired.csv --sensitive race --scores s,s_repaired
     """  # noqa: D301 - \b keeps the lines of the example
+    columns = shared.split_names([scores or ""])
+    if after is None:
+        if len(columns) != 2:
+            raise misuse("name two files, or two columns of one: --scores before,after")
+        after, names = before, names or ",".join(columns)
     output.prepare(html, inputs=[before, after])
     if html is not None:
         load_extra("jinja2")  # fails before anything is computed
     titles = _titles(names, before, after)
-    columns = shared.split_names([scores or ""])
     if len(columns) > 2:
         raise misuse("--scores must be one column, or one for each of the two files")
     policy = shared.make_policy("keep", 30, 200)

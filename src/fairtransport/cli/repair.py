@@ -44,6 +44,7 @@ _MEANS = {  # names of the means of an audit's sums
 }
 _REPLICATES = 100  # for the noise floor of the table that is shown
 _MIN_ROWS = 30  # of the groups that are compared
+_GROWN = 1.1  # times the distance before: more is said
 
 
 def _audit_histograms(histograms: Any, min_size: int, **options: Any) -> Audit:
@@ -328,6 +329,18 @@ def _show(
             count = count_word(len(done.held_out))
             words += f" Held out: after repair by maps of other rows, the mean over {count} parts of the rows."
         print_sentence(words)
+    of_new = figures.get("held_out", figures["after"])
+    grown = [
+        _TITLES[name]
+        for name, after in of_new.items()
+        if after["noise_floor"] is not None  # a distance
+        and (after["value"] or 0.0) > _GROWN * (figures["before"][name]["value"] or 0.0)
+    ]
+    if grown:
+        print_sentence(
+            f"Larger after the repair: {', '.join(grown).lower()}. Maps have noise of their own, which is more than "
+            "they remove where groups differed by little more than chance: such scores are better left as they are."
+        )
     for reason, rows in set_aside.items():
         print_sentence(f"Not used for fitting: {count_of(rows, 'row')}, {reason}.")
     if done.counts["clamped"]:

@@ -133,9 +133,9 @@ class CountedCells:
             n_numbers = len({value for value in table[name] if _is_number(value)})
             if n_numbers > MOST_VALUES:
                 raise ValueError(
-                    f"Column {name!r} of the strata has {n_numbers} different numbers. Tables are compared within "
-                    "the values of a column: add a column of ranges, or repair arrays, whose numbers are cut at "
-                    "quantiles."
+                    f"Column {name!r} of the strata has {n_numbers} different numbers. Files and tables are repaired "
+                    "within the values of a column, which are not cut at quantiles as those of audits and arrays are: "
+                    "add a column of ranges."
                 )
         policy = GroupPolicy(missing="group", max_groups=len(values))
         strata = make_groups({name: list(table[name]) for name in columns}, policy)

@@ -306,6 +306,8 @@ def _read_csv(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     except csv.Error:
         raise RequestError(400, "The body is not CSV: a quote is not closed, or a field is too long.") from None
     _check_size(len(rows), max_rows)
+    if not rows and text.rstrip("\r\n") == text:
+        raise RequestError(400, "The CSV is a single line, without line ends; curl keeps them with --data-binary.")
     return cells_of_fields(rows, len(header), positions)
 
 
