@@ -187,6 +187,23 @@ def test_a_column_that_gives_the_label_away_is_named(run, here, raw_people):
     assert "almost without error" not in call(run, "--drop", "letter", "--force", files=["leak.csv"]).stdout
 
 
+def test_columns_that_nearly_tell_the_groups_are_named(run, here, raw_people):
+    raw_people(600).with_columns(title=pl.col("sex").replace_strict({"F": "Ms", "M": "Mr"})).write_csv("titles.csv")
+    result = call(run, files=["titles.csv"], method="cot")
+    assert "Nearly tells sex, and can be left out with --drop: title." in result.stdout
+    assert summary_of(call(run, "--json", "--force", method="cot"))["proxies"] == {"sex": []}
+
+
+@pytest.mark.parametrize("method", ["cot", "blind-repair"])
+def test_figures_of_amount_one_are_said_to_be_such(run, here, method):
+    result = call(run, "--amount", "0.3", method=method)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 0, result.output
+    assert re.search(r"At amount 1, .*\. The model written has amount 0\.30\.", said)
+    for note in re.findall(r"Note: (.{12})", said):
+        assert note == "At amount 1 "
+
+
 def test_a_model_that_parity_ruined_says_so(run, here):
     shown = " ".join(call(run, "--parity-weight", 1000, method="cot").stdout.split())
     assert "Note: Parity cost most of the model" in shown

@@ -357,22 +357,15 @@ class LightGBM(_Library):
             with _column_errors(len(training)):
                 booster = lightgbm.Booster(settings, table.subset(training, settings).construct())
                 booster.add_valid(table.subset(others, settings).construct(), "others")
-                losses: list[float] = []
-                while (
-                    len(losses) < settings["n_estimators"]
-                    and len(losses) - np.argmin(losses or [0.0]) <= const.GROUP_WAIT
-                ):
+                for number in range(1, settings["n_estimators"] + 1):
                     booster.update()
-                    shares = _kept_predictions(booster.eval_valid)
-                    shares = shares if len(known) > 2 else np.column_stack((1.0 - shares, shares))
-                    likely = shares.argmax(axis=1)
-                    if is_large and np.mean(likely == labels[others]) >= const.KNOWN_SHARE:
-                        return known, np.eye(len(known))[likely]
-                    own = np.maximum(shares[np.arange(len(others)), labels[others]], const.LEAST_PROBABILITY)
-                    losses.append(-float(np.log(own).mean()))
-                    if losses[-1] == min(losses):
-                        best = shares
-            return known, best
+                    if (number in const.LOOKS and is_large) or number == settings["n_estimators"]:
+                        shares = _kept_predictions(booster.eval_valid)
+                        shares = shares if len(known) > 2 else np.column_stack((1.0 - shares, shares))
+                        likely = shares.argmax(axis=1)
+                        if is_large and np.mean(likely == labels[others]) >= const.KNOWN_SHARE:
+                            return known, np.eye(len(known))[likely]
+            return known, shares
 
         return predict
 

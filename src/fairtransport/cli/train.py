@@ -183,6 +183,8 @@ def _candidates(options: MethodOptions) -> dict[str, MethodOptions]:
 
 # What ``fairtransport train`` reports: the model, and its figures on held-out rows.
 
+_TELLS, _MOST_ROWS = 0.9, 100_000  # area under the ROC curve of a column that nearly tells another, and rows for it
+
 _TITLES = {
     "error_rate": "Error",
     "auc": "Area under the ROC curve",
@@ -268,6 +270,14 @@ def show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, opti
         print_sentence(f"Pooled as {pools}: {count_of(len(groups.pooled), 'group')} {few}.")
     if groups is not None and groups.dropped:
         print_sentence(f"Left out of the comparisons: {count_of(len(groups.dropped), 'group')} {few}.")
+    _show_columns(model, summary["proxies"])
+
+
+def _show_columns(model: TableModel, proxies: dict[str, list[str]]) -> None:
+    """Print rows and columns that were not used, and columns that nearly are the groups."""
+    for name, telling in proxies.items():
+        if telling:
+            print_sentence(f"Nearly tells {name}, and can be left out with --drop: {', '.join(telling)}.")
     for reason, rows in model.set_aside_.items():
         print_sentence(f"Not used for training: {count_of(rows, 'row')}, {reason}.")
     for name, why in model.encoder_.left_out_.items():
@@ -404,6 +414,7 @@ def run_train(
             with spinner("Writing the page"):
                 _write_page(html, ft.load(out), held, criterion=options.criterion, groups=groups)
     summary = summarize(model, n_rows, options.method, shown)
+    summary["proxies"] = {} if table is None else _proxies(model, table)
     summary["rows_in"] = "memory" if table is not None else engine.partition(":")[0] if engine else "files"
     if output.write_json({**summary, "warnings": warnings, "written": str(out)}):
         return
@@ -413,6 +424,13 @@ def run_train(
     for text in warnings:
         print_sentence(f"Note: {text}")
     output.print_paths({"Written": out, "Page": html})
+
+
+def _proxies(model: TableModel, table: Any) -> dict[str, list[str]]:
+    """Return the columns by which a model that does without the groups can tell them, of each sensitive column."""
+    sensitive = [name for name in model.sensitive_features if name not in model.columns]
+    found = ft.tabular.find_proxies(table.slice(0, _MOST_ROWS), sensitive, model.columns)
+    return {one: [name for name in model.columns if found.get((one, name), ("", 0.0))[1] > _TELLS] for one in sensitive}
 
 
 def _read(

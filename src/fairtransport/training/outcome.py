@@ -409,8 +409,8 @@ def describe_change(
             message = (
                 f"Parity cannot be shown: the mean rank disparity of {found.n_rows:,} {change.rows} is "
                 f"{found.disparity:.3f} (chance alone shows {found.floor:.3f}), and that of new rows may be up to "
-                f"{found.limit:.3f} with 95 % confidence. More rows, or fewer and larger groups "
-                "(groups=GroupPolicy(small='pool')), show more."
+                f"{found.limit:.3f} with 95 % confidence. More rows show more, or, where some "
+                "groups are small, fewer and larger groups (groups=GroupPolicy(small='pool'))."
             )
             notice = Notice(
                 f"{change.kind} rows cannot exclude a difference of {points} in selection rates",
