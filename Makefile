@@ -82,10 +82,10 @@ test-engines: $(TEST)/.ready  ## a real Spark session (Java 17) and a Dask clust
 	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m engines
 
 test-models: $(TEST)/.ready  ## neural networks and boosted trees, trained on Adult (minutes)
-	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m models
+	$(RUN)/pytest -n $(WORKERS) --dist worksteal -m models
 
 test-browser: $(TEST)/.ready  ## the report page in a real Chromium
-	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m browser
+	$(RUN)/pytest -n $(WORKERS) --dist worksteal -m browser
 
 test-docs: $(TEST)/.ready  ## the site is built, links and pages are checked, every block of the tours is run
 	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m docs

@@ -18,6 +18,7 @@ MEASURES = {
     "separation": "separation", "separation_ranks": "separation of ranks", "odds_difference": "odds difference at .5",
 }  # fmt: skip
 BASE = "base model"
+ROUNDING = 1e-5  # of stored errors, which have five digits: two constant predictions differ by no more
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Gap:
 
     @property
     def is_loss(self):
-        return self.excess > self.standard_error
+        return self.excess > max(self.standard_error, ROUNDING)
 
     @property
     def is_clear(self):

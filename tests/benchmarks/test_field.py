@@ -229,6 +229,20 @@ def points_of(disparities, errors):
     return load("analysis").Points(tuple(map(str, range(arrays["rank"].shape[1]))), arrays)
 
 
+def test_a_constant_prediction_is_no_loss_to_another_one():
+    """Sums of five-digit errors differ in the last bit, and so did a peer's constant from that of our curve."""
+    analysis = load("analysis")
+    figures = {"error": [[0.23927]] * 5, "constant": [[0.23927]] * 5, "rank": [[0.0]] * 5}
+    peer = analysis.Points(("10.0",), {name: np.array(values) for name, values in figures.items()})
+    own = {"error": [[0.2]] * 5, "constant": [[0.23927]] * 5, "rank": [[0.1]] * 5}
+    own = analysis.Points(("1.0",), {name: np.array(values) for name, values in own.items()})
+    cell = next(load("methods").cells())
+    for excess, is_loss in ((5.6e-17, False), (9e-6, False), (2e-5, True)):
+        ((_, *found),) = analysis.compare(own, peer, "rank")
+        found[2] = excess
+        assert analysis.Gap(cell, "rank", "ours", "peer", "10.0", *found, least=(0.1, 0.2)).is_loss is is_loss
+
+
 def test_gaps_are_differences_of_curves_with_their_standard_error():
     ours = points_of([[0.1, 0.3], [0.1, 0.3]], [[0.30, 0.20], [0.32, 0.22]])
     peer = points_of([[0.2, 0.05], [0.2, 0.05]], [[0.24, 0.30], [0.22, 0.30]])
