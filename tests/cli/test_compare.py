@@ -68,6 +68,7 @@ def test_an_audit_names_what_it_is_about(run, here):
             "scores.csv is a file of scores; name its columns with --scores and --sensitive.",
         ),
         (["scores.csv", "--scores", "s"], 64, "name two files, or two columns of one: --scores before,after"),
+        (["a.json", "--scores", "s,t"], 64, "name two files, or two columns of one: --scores before,after"),
         (["a.json", "none.json"], 1, "none.json"),
         (["a.json", "other.json"], 1, "other.json is not an audit"),
         (["a.json", "later.json"], 1, "later.json has version 9"),

@@ -71,7 +71,8 @@ def test_each_line_once_in_order_with_the_score_of_the_library(stream, models, h
         part = table[begin : begin + 20]
         report = adjuster.adjust(part.select("a", "b").to_pandas(), sensitive_features=part.select("sex"))
         expected += report.scores.tolist()
-    assert [row["score"] for row in found] == expected
+    # Rows of a data frame lie by columns, and those of a file do not: products may round the last digit otherwise.
+    assert [row["score"] for row in found] == pytest.approx(expected, rel=1e-13)
     assert len(read_journal(here / "st")) == 12
 
 

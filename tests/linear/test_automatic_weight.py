@@ -339,3 +339,15 @@ def test_few_fits_find_a_weight_that_keeps_little_more_information_than_required
     assert MIN_INFORMATION <= chosen.metrics.information_kept < MIN_INFORMATION + 0.1
     fits_of_the_path = 1 + sum(weight < chosen.weight for weight in PATH_WEIGHTS)
     assert len(path.points) - fits_of_the_path <= 3
+
+
+def test_a_weight_is_tried_where_little_disparity_is_left_to_cost_information():
+    """On a cliff a line in the weight says that too little would be left, but the cliff ends at parity."""
+    curve = {0.0: 30.0, 0.1: 28.0, 0.3: 22.0, 1.0: 1.5, 4.0: 0.8}
+    kept = {0.0: 1.0, 0.1: 0.99, 0.3: 0.95, 1.0: 0.57, 4.0: 0.54}
+    of_curve, of_kept = ((np.array(list(one)), np.array(list(one.values()))) for one in (curve, kept))
+    path = made_path(
+        lambda weight: float(np.interp(weight, *of_curve)), kept=lambda weight: float(np.interp(weight, *of_kept))
+    )
+    chosen, reason, is_reached = AutomaticWeight().choose(path)
+    assert (chosen.weight > 1.0, reason, is_reached) == (True, "the rank disparity is at its noise floor", True)

@@ -10,7 +10,7 @@ import pytest
 import sklearn
 from scipy.stats import rankdata, wasserstein_distance
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.metrics import accuracy_score, make_scorer, max_error
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -170,6 +170,8 @@ def test_models_that_need_the_group_at_prediction_get_it_from_the_scorers(in_pip
     scores = best.predict_proba(X, sensitive_features=groups)[:, 1]
     value = group_scorer(ft.metrics.rank_disparity)(best, X, y, sensitive_features=groups)
     assert value == -ft.metrics.rank_disparity(scores, sensitive_features=groups)
+    with pytest.raises(TypeError, match="sample_weight"):  # which the metric does not take: not ignored in silence
+        group_scorer(max_error)(best, X, y, sensitive_features=groups, sample_weight=np.ones(len(y)))
     with pytest.raises(AttributeError, match="LinearRegression has none of the methods predict_proba"):
         group_scorer(ft.metrics.rank_disparity)(LinearRegression(), X, y, sensitive_features=groups)
 

@@ -54,7 +54,7 @@ def run_compare(
     """  # noqa: D301 - \b keeps the lines of the example
     columns = shared.split_names([scores or ""])
     if after is None:
-        if len(columns) != 2:
+        if len(columns) != 2 or _is_audit(before, reading):
             raise misuse("name two files, or two columns of one: --scores before,after")
         after, names = before, names or ",".join(columns)
     output.prepare(html, inputs=[before, after])
@@ -95,9 +95,13 @@ def _titles(names: str | None, before: str, after: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
+def _is_audit(path: str, reading: shared.ReadingOptions) -> bool:
+    return Path(path).suffix.lower() == ".json" and reading.file_format is None
+
+
 def _read(path: str, plan: AuditPlan) -> Audit:
     """Return the audit in a file of JSON, or of the scores in a table."""
-    if Path(path).suffix.lower() == ".json" and plan.reading.file_format is None:
+    if _is_audit(path, plan.reading):
         return ft.Audit.from_json(Path(path))
     if plan.names["score"] is None or not plan.names["sensitive"]:
         raise ValueError(f"{path} is a file of scores; name its columns with --scores and --sensitive.")

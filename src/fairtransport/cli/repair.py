@@ -65,6 +65,8 @@ def measure(done: FileRepair, criterion: str) -> dict[str, dict[str, dict[str, f
     for moment, histograms in parts.items():
         min_rows = 1 if moment == "held_out" else _MIN_ROWS
         found = [_readings(one, done, criterion, min_rows) for one in histograms]
+        if moment == "held_out" and not all(figures["after"].keys() <= part.keys() for part in found):
+            continue  # a part has too few rows to be compared
         figures[moment] = {}
         for name in found[0]:
             readings = [part[name] for part in found if name in part]
@@ -86,11 +88,13 @@ def _readings(histograms: GroupHistograms, done: FileRepair, criterion: str, min
     if needs_labels(criterion) and histograms.has_labels:
         readings = {name: reading for name, reading in readings.items() if name == "error_rate"}
         for label in (1, 0)[: 2 if criterion == "equalized_odds" else 1]:
-            compared[f"{_PAIRS}_label_{label}"] = (
-                _audit_histograms(_with_label(histograms, label), min_rows).mean_readings
-                if cells is None
-                else _audit_within(cells, min_rows, label)
-            )
+            of_label = _with_label(pooled, label)
+            if len(of_label.groups) > 1:  # rare labels may be those of one group, in a part of the rows
+                compared[f"{_PAIRS}_label_{label}"] = (
+                    _audit_histograms(of_label, min_rows).mean_readings
+                    if cells is None
+                    else _audit_within(cells, min_rows, label)
+                )
     elif cells is not None:
         compared[f"conditional_{_PAIRS}"] = _audit_within(cells, min_rows)
     return readings | {name: within[_SUM] for name, within in compared.items() if _SUM in within}
@@ -330,12 +334,9 @@ def _show(
             words += f" Held out: after repair by maps of other rows, the mean over {count} parts of the rows."
         print_sentence(words)
     of_new = figures.get("held_out", figures["after"])
-    grown = [
-        _TITLES[name]
-        for name, after in of_new.items()
-        if after["noise_floor"] is not None  # a distance
-        and (after["value"] or 0.0) > _GROWN * (figures["before"][name]["value"] or 0.0)
-    ]
+    within = f"conditional_{_PAIRS}"  # the criterion, which may well move groups apart over all strata
+    judged = [within] if within in of_new else [name for name in of_new if name in figures["before"]]
+    grown = [_TITLES[name] for name in judged if _has_grown(figures["before"][name], of_new[name])]
     if grown:
         print_sentence(
             f"Larger after the repair: {', '.join(grown).lower()}. Maps have noise of their own, which is more than "
@@ -348,3 +349,12 @@ def _show(
     for reason in ("no score", "no group", "unknown group"):
         if done.counts[reason]:
             print_sentence(f"Without a repaired score: {count_of(done.counts[reason], 'row')}, {reason}.")
+
+
+def _has_grown(before: dict[str, float | None], after: dict[str, float | None]) -> bool:
+    """Return whether a distance is larger by more than parts of the rows, of which chance shows more, make it."""
+    floor = after["noise_floor"]
+    if floor is None:  # no distance
+        return False
+    more_by_chance = floor - (before["noise_floor"] or 0.0)
+    return (after["value"] or 0.0) > _GROWN * (before["value"] or 0.0) + more_by_chance

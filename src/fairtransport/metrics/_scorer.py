@@ -46,7 +46,7 @@ class GroupScorer(BaseEstimator):
         scores = self._scores(estimator, X, columns)
         known = inspect.signature(self.metric).parameters
         if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known.values()):
-            columns = {name: column for name, column in columns.items() if name in known}
+            columns = {name: column for name, column in columns.items() if name in {*known, "sample_weight"}}
         labels = (y,) if next(iter(known)) == "y_true" else ()
         value = float(self.metric(*labels, scores, **(self.options or {}), **columns))
         return value if self.greater_is_better else -value

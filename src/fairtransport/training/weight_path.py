@@ -123,7 +123,7 @@ class AutomaticWeight:
         for weight in self.weights:
             point = path.at(weight)
             kept = point.metrics.information_kept
-            if self.max_disparity is None and (kept < MIN_INFORMATION or _is_at_border(last, point)):
+            if self.max_disparity is None and (kept < MIN_INFORMATION or self._is_at_border(last, point)):
                 largest = point if kept >= MIN_INFORMATION else self._largest_informative(path, last, point)
                 if self.is_reached(largest):
                     return self.bisect(path, last, largest), self.goal, True
@@ -206,6 +206,22 @@ class AutomaticWeight:
             low, high = (low, middle) if self.is_reached(middle) else (middle, high)
         return high
 
+    def _is_at_border(self, low: PathPoint, point: PathPoint) -> bool:
+        """Return whether a point keeps little more information than it has to, and lines from another one less soon.
+
+        One line is in the logarithm of the weight; the other, in the disparity, ends at the goal: near it, more weight
+        costs little.
+        """
+        kept = point.metrics.information_kept
+        lost = low.metrics.information_kept - kept
+        steps = np.log(_STEP) / np.log(point.weight / max(low.weight, 0.1 * point.weight))
+        gained, left = self._disparity(low) - self._disparity(point), self._disparity(point) - self._limit
+        return bool(
+            kept < _CLOSE_TO_MIN
+            and kept - lost * steps < MIN_INFORMATION - 0.1
+            and lost * left > (kept - MIN_INFORMATION) * gained
+        )
+
     def _largest_informative(self, path: WeightPath, low: PathPoint, high: PathPoint) -> PathPoint:
         """Return about the largest weight that keeps half of the information, as the lower of two points does."""
         for _ in range(_MAX_BISECTIONS):
@@ -216,13 +232,6 @@ class AutomaticWeight:
             middle = path.at(_between(low, high, min(max(share, 0.2), 0.8)))
             low, high = (low, middle) if middle.metrics.information_kept < MIN_INFORMATION else (middle, high)
         return low
-
-
-def _is_at_border(low: PathPoint, point: PathPoint) -> bool:
-    """Return whether a point keeps little more information than it has to, and the line from another one soon less."""
-    kept = point.metrics.information_kept
-    fall = (low.metrics.information_kept - kept) / np.log(point.weight / max(low.weight, 0.1 * point.weight))
-    return bool(kept < _CLOSE_TO_MIN and kept - fall * np.log(_STEP) < MIN_INFORMATION - 0.1)
 
 
 def _between(low: PathPoint, high: PathPoint, share: float) -> float:
