@@ -68,15 +68,22 @@ def critical_difference(values, alpha=0.05):
 
 @dataclass(frozen=True)
 class Points:
-    """Figures of one method: arrays (splits, settings) by the name of the figure."""
+    """Figures of one method: arrays (splits, settings) by the name of the figure.
+
+    ``base`` has those of the base model, where that is the method with amount 0.
+    """
 
     settings: tuple[str, ...]
     figures: dict[str, np.ndarray]
+    base: dict[str, np.ndarray] | None = None
 
     def curve(self, measure, split=None):
         """From the constant prediction, which has no disparity and is open to everyone, through the method's points."""
         chosen = slice(None) if split is None else [split]
-        disparities, errors = (self.figures[name][chosen].mean(axis=0) for name in (measure, "error"))
+        known = [self.figures] if self.base is None else [self.figures, self.base]
+        disparities, errors = (
+            np.concatenate([figures[name][chosen].mean(axis=0) for figures in known]) for name in (measure, "error")
+        )
         return Curve.through(np.append(disparities, 0.0), np.append(errors, self.figures["constant"][chosen].mean()))
 
     def least(self, measure):
@@ -111,7 +118,8 @@ def _complete(found):
         names = set.intersection(*(set(own[s, split]) for s in kept for split in splits)) - {"setting", "split"}
         numeric = [n for n in names if isinstance(own[kept[0], splits[0]][n], int | float)]
         figures = {n: np.array([[own[s, split][n] for s in kept] for split in splits]) for n in numeric}
-        points[method] = Points(tuple(kept), figures)
+        base = points[BASE].figures if method in methods.FROM_BASE else None
+        points[method] = Points(tuple(kept), figures, base)
     return points
 
 

@@ -14,6 +14,7 @@ PARITY, ODDS = "demographic_parity", "equalized_odds"
 ANCHORS = "Adult, sex, all rows"
 CLASSES = tuple(name for name, source in SOURCES.items() if not source.regression and name != ANCHORS)
 NUMBERS = tuple(name for name, source in SOURCES.items() if source.regression)
+FROM_BASE = ("quantile repair", "blind repair, amount")  # with amount 0 they are the base model
 AMOUNTS = (0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
 WEIGHTS = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 2.0, 5.0)
 SLACKS = (0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.0)

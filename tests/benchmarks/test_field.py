@@ -190,6 +190,22 @@ def test_curves_begin_at_the_constant_prediction():
     assert curve.at(mixed["spdd"]) == pytest.approx(mixed["error"], abs=0.015)
 
 
+def test_repairs_begin_at_the_base_model():
+    """With amount 0 they are the base model, so the line from it to the least amount is open to them."""
+    task, scores = make_task()
+    task.scores, task.seed = (scores, scores), 0
+    task.shares = tuple(np.full((len(scores), 3), 1 / 3) for _ in range(2))
+    ours, analysis = load("ours"), load("analysis")
+    for method in (ours.repair, ours.blind_amounts):
+        ((_, same),) = method(task, (0.0,))
+        np.testing.assert_allclose(np.ravel(same), scores, atol=1e-12)
+    figures, base = ({name: np.array([[value]]) for name, value in zip(("rank", "error", "constant"), one, strict=True)}
+                     for one in ((0.2, 0.3, 0.5), (0.4, 0.1, 0.5)))  # fmt: skip
+    curve = analysis.Points(("0.2",), figures, base).curve("rank")
+    np.testing.assert_allclose(curve.at([0.1, 0.2, 0.3, 0.5]), [0.4, 0.3, 0.2, 0.1])
+    assert set(load("methods").FROM_BASE) == {load("methods").recommended(cell) for cell in load("methods").cells()}
+
+
 def test_hypervolume_is_the_area_that_points_dominate():
     rng = np.random.default_rng(1)
     steps = (np.arange(200) + 0.5) / 200

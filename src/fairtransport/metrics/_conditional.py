@@ -459,7 +459,8 @@ def group_scorer(
     Notes
     -----
     The constant model has a disparity of 0, so a search that minimises a disparity alone finds the least useful model;
-    combine it with a scorer of accuracy, or look at both.
+    combine it with a scorer of accuracy, or look at both. `sklearn.model_selection.TunedThresholdClassifierCV`, which
+    takes scorers apart, needs one of `sklearn.metrics.make_scorer`.
 
     Examples
     --------
