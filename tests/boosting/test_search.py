@@ -156,7 +156,7 @@ def test_a_warning_where_features_do_not_allow_parity():
     trees = lightgbm.LGBMClassifier(n_estimators=20, num_leaves=4, verbose=-1)
     with pytest.warns(
         FairnessWarning,
-        match=r"leaves more than chance: on 400 rows .* Repair \(repair=QuantileRepair\(\), or Quantile",
+        match=r"differ by more than chance: on 400 rows .* Repair \(repair=QuantileRepair\(\), or Quantile",
     ):
         model = TransportBoostingClassifier(trees, random_state=0).fit(X, rng.random(400) < 0.2 + 0.6 * group,
                                                                        sensitive_features=group)  # fmt: skip

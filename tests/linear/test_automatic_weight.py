@@ -65,7 +65,7 @@ def test_a_coarse_fit_that_promised_too_much_is_followed_by_the_next_weight(cls,
 @both
 def test_what_the_features_do_not_allow_is_said(cls):
     features, y, group = hopeless_table()
-    with pytest.warns(FairnessWarning, match=r"Training for parity leaves more than chance: on [0-9,]+ rows that"):
+    with pytest.warns(FairnessWarning, match=r"After training for parity, the groups still differ by more than chance: on "):
         model = cls().fit(features, y, sensitive_features=group)
     assert "information" in model.outcome_ or "these features allow no more" in model.outcome_
     assert model.information_kept_ >= MIN_INFORMATION  # never less unasked
@@ -334,11 +334,23 @@ def test_few_fits_find_a_weight_that_keeps_little_more_information_than_required
         lambda weight: 1.3 + 20.0 / (1.0 + weight), kept=lambda weight: 1.0 / (1.0 + (weight / half) ** power)
     )
     chosen, reason, is_reached = AutomaticWeight().choose(path)
-    assert "would leave too little" in reason
+    assert "would leave less than half" in reason
     assert not is_reached
     assert MIN_INFORMATION <= chosen.metrics.information_kept < MIN_INFORMATION + 0.1
     fits_of_the_path = 1 + sum(weight < chosen.weight for weight in PATH_WEIGHTS)
     assert len(path.points) - fits_of_the_path <= 3
+
+
+def test_on_a_cliff_of_the_information_a_weight_at_its_edge_is_found():
+    """As boosted trees lost it on Communities, where interpolation alone ended with 90 %, at twice the disparity."""
+    curve = {0.3: 1.0, 1.075: 0.895, 1.255: 0.576, 1.323: 0.483, 1.477: 0.368, 1.774: 0.351, 3.0: 0.188}
+    weights, kept = (np.array(list(one)) for one in (curve, curve.values()))
+    path = made_path(
+        lambda weight: 1.3 + 20.0 / (1.0 + weight),
+        kept=lambda weight: float(np.interp(np.log(max(weight, 1e-9)), np.log(weights), kept)),
+    )
+    chosen, _, _ = AutomaticWeight(weights=(3.0, 10.0)).choose(path)
+    assert MIN_INFORMATION <= chosen.metrics.information_kept < MIN_INFORMATION + 0.1
 
 
 def test_a_weight_is_tried_where_little_disparity_is_left_to_cost_information():

@@ -197,7 +197,7 @@ def test_limits_hold_for_maps_of_other_models():
     X = rng.normal(size=(18_000, 2)) + group[:, None]
     y = (X[:, 0] + rng.logistic(size=18_000) > 0.5).astype(int)
     model = ft.QuantileRepairClassifier(Unstable())
-    with pytest.warns(ft.FairnessWarning, match="leaves more than chance") as caught:
+    with pytest.warns(ft.FairnessWarning, match="differ by more than chance") as caught:
         model.fit(X[:9000], y[:9000], sensitive_features=group[:9000])
     limit = float(re.search(r"at most (0\.\d+) with 95 %", str(caught[-1].message))[1])
     assert 0.04 < measured(model, X[9000:], y[9000:], group[9000:])[1] < limit
@@ -330,7 +330,7 @@ def test_the_noise_floor_is_claimed_only_where_rows_can_show_it():
 
 
 def test_an_outcome_of_training_rows_and_held_out_rows_says_which_it_speaks_of():
-    """It was "near its noise floor; leaves more than chance"."""
+    """It was "near its noise floor; differ by more than chance"."""
     rng = np.random.default_rng(0)
     group = rng.integers(2, size=4000)
     before, after = rng.normal(size=4000) + group, rng.normal(size=4000) + 0.5 * group
@@ -343,9 +343,30 @@ def test_an_outcome_of_training_rows_and_held_out_rows_says_which_it_speaks_of()
     rest = {"metrics": metrics, "max_disparity": None, "remedy": "Repair", "change": change}
     outcome = describe_weight(Notice("converged"), Notice(), **choice, **rest)
     assert describe_change(outcome, change, "Training for parity", "").text == (
-        "the rank disparity is near its noise floor on training rows (parity_weight 1); converged; training for parity "
-        "leaves more than chance on held-out rows"
+        "the rank disparity is near its noise floor on training rows (parity_weight 1); converged; after training for "
+        "parity, the groups still differ by more than chance on held-out rows"
     )
+
+
+def test_a_bound_advises_to_pool_small_groups_only_where_there_are_more_than_two():
+    rng = np.random.default_rng(0)
+    for n_groups, pooling in ((2, False), (3, True)):
+        group = rng.integers(n_groups, size=300)
+        pairs = resolve_criterion("demographic_parity", make_groups(group)).comparisons()
+        change = held_out_change(*rng.normal(size=(2, 300)), rng.integers(2, size=300), pairs, classifies=True)
+        ((message, _),) = describe_change(Notice("converged"), change, "Training for parity", "").warnings
+        assert "A larger sample narrows this bound" in message
+        assert ("; so does pooling small groups with groups=GroupPolicy(small='pool')." in message) == pooling
+
+
+def test_a_regression_is_reported_by_r_squared():
+    rng = np.random.default_rng(0)
+    group, y = rng.integers(2, size=3000), rng.normal(size=3000)
+    pairs = resolve_criterion("demographic_parity", make_groups(group)).comparisons()
+    change = held_out_change(y + group, 0.0 * y + group, y, pairs, classifies=False)
+    ((message, _),) = change.notice("Training for parity", "").warnings
+    before, after = (f"{r2_score(y, scores):.3f}" for scores in (y + group, 0.0 * y + group))
+    assert f"and R squared from {before} to {after}" in message
 
 
 def test_nothing_is_advised_that_is_set_already():
@@ -380,7 +401,7 @@ def test_a_tiny_group_may_be_in_one_half_only(few):
         assert 0 <= model.information_kept_ <= 1
 
 
-@pytest.mark.parametrize(("shift", "said"), [(0.0, "cannot exclude a difference"), (1.0, "leaves more than chance")])
+@pytest.mark.parametrize(("shift", "said"), [(0.0, "cannot exclude a difference"), (1.0, "differ by more than chance")])
 def test_fits_within_strata_say_what_their_rows_show(shift, said):
     X, y, group = people(4000, 7, groups=("a", "b"), shift=(shift, 0.0, 0.0, 0.0), coef=(1.0, 0.5, 0.5, 0.0))
     strata = np.random.default_rng(0).integers(5, size=4000)
@@ -421,7 +442,7 @@ def test_limits_of_repairs_within_strata_or_by_draws_hold_on_new_rows(kind):
     model = ft.QuantileRepairClassifier(LogisticRegression(), repair)
     if kind == "similar y":
         model = ft.QuantileRepairRegressor(LinearRegression(), repair)
-    with pytest.warns(ft.FairnessWarning, match=r"(cannot be shown|leaves more than chance)") as caught:
+    with pytest.warns(ft.FairnessWarning, match=r"(cannot be shown|differ by more than chance)") as caught:
         model.fit(X[:n], y[:n], sensitive_features=group[:n], strata=None if strata is None else strata[:n])
     limit = float(re.search(r"(?:at most|up to) (0\.\d+) with 95 %", str(caught[-1].message))[1])
     columns = {"sensitive_features": group[n:], "strata": None if strata is None else strata[n:]}

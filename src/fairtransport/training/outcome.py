@@ -332,7 +332,8 @@ class HeldOutChange:
     information_kept: float
     is_full: bool
     rows: str
-    error_name: str
+    classifies: bool
+    has_many_groups: bool = False  # more than two, of which some may be small
     n_models: int = 1
     is_undone: bool = False
 
@@ -373,25 +374,32 @@ class HeldOutChange:
 
     def notice(self, owner: str, advice: str) -> Notice:
         """Say where error and disparity are no better than before, or where more than chance is left."""
-        (error, error_after), (before, after), found = self.error, self.rank_disparity, self.evidence
+        (before, after), found = self.rank_disparity, self.evidence
         shown, kept = ("", f". The plain model is kept{found.text}") if self.is_undone else (found.text, "")
+        name, (quality, quality_after) = "the error rate", self.error
+        if not self.classifies:
+            name, (quality, quality_after) = "R squared", (1.0 - self.error[0], 1.0 - self.error[1])
         figures = (
             f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from {before:.3f} to "
-            f"{after:.3f}{shown}, and the {self.error_name} from {error:.3f} to {error_after:.3f}{kept}"
+            f"{after:.3f}{shown}, and {name} from {quality:.3f} to {quality_after:.3f}{kept}"
         )
         where = ""
         if self.is_harm or self.is_undone:
-            text = "does not help"
+            text = f"{owner} does not help"
         elif self.is_full and self.is_above_chance:
-            text, where = "leaves more than chance", f" on {self.kind} rows"
+            text = f"After {_in_sentence(owner)}, the groups still differ by more than chance"
+            where = f" on {self.kind} rows"
         elif self.information_kept < MIN_INFORMATION:
-            text = f"keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains"
+            text = f"{owner} keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains"
             advice = "An amount below 1 keeps more."
         else:
             return Notice()
-        return Notice(
-            f"{owner.lower()} {text}{where}", ((f"{owner} {text}: {figures}. {advice}".strip(), FairnessWarning),)
-        )
+        return Notice(f"{_in_sentence(text)}{where}", ((f"{text}: {figures}. {advice}".strip(), FairnessWarning),))
+
+
+def _in_sentence(text: str) -> str:
+    """Return a sentence as a part of another one."""
+    return text[:1].lower() + text[1:]
 
 
 def describe_change(
@@ -406,11 +414,12 @@ def describe_change(
     if not notice.text and change.is_full and states_limit:
         notice = Notice(f"groups differ by at most {points} (95 % confidence)")
         if not found.shows_parity:
+            pooling = "; so does pooling small groups with groups=GroupPolicy(small='pool')"
             message = (
                 f"Parity cannot be shown: the mean rank disparity of {found.n_rows:,} {change.rows} is "
                 f"{found.disparity:.3f} (chance alone shows {found.floor:.3f}), and that of new rows may be up to "
-                f"{found.limit:.3f} with 95 % confidence. More rows show more, or, where some "
-                "groups are small, fewer and larger groups (groups=GroupPolicy(small='pool'))."
+                f"{found.limit:.3f} with 95 % confidence. A larger sample narrows this bound"
+                f"{pooling if change.has_many_groups else ''}."
             )
             notice = Notice(
                 f"{change.kind} rows cannot exclude a difference of {points} in selection rates",
@@ -481,7 +490,8 @@ def held_out_change(
         information_kept=share_kept(*squared),
         is_full=is_full,
         rows=rows,
-        error_name="error rate" if classifies else "unexplained share of the variance of y",
+        classifies=classifies,
+        has_many_groups=_n_groups(pairs) > 2,
         n_models=1 if parts is None else np.unique(parts).size,
     )
 
@@ -501,6 +511,12 @@ def _error_change(
     mean = float(shares @ change)
     squares = shares**2 if pairs.represented is None else pairs.represented.squares / total**2
     return error, float(np.sqrt(squares @ (change - mean) ** 2)), (squared[0], squared[1])
+
+
+def _n_groups(pairs: Comparisons) -> int:
+    """Return the number of groups that are compared; they have one cell in each stratum and label."""
+    named = {name for name in pairs.names if name is not None}  # targets have no name
+    return len(named) or len(pairs.cells)
 
 
 def evaluated_change(evaluator: ScoreEvaluator, scores: Floats, **options: Any) -> HeldOutChange:
