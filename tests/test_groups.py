@@ -252,7 +252,7 @@ MISSING_NUMBERS = {
 
 @pytest.mark.parametrize("data", [*MISSING.values(), *MISSING_NUMBERS.values()], ids=[*MISSING, *MISSING_NUMBERS])
 def test_missing_values_raise_or_make_a_group(data):
-    with pytest.raises(ValueError, match=r"1 rows of column 'sensitive_feature_0'.*missing=\"group\""):
+    with pytest.raises(ValueError, match=r"1 row of column 'sensitive_feature_0'.*missing=\"group\""):
         make_groups(data)
     groups = make_groups(data, WITH_MISSING)
     assert groups.labels in (("F", "M", None), (1, 2, None))
@@ -485,7 +485,7 @@ def test_rows_without_a_value_are_set_aside():
     each = make_groups(values, GroupPolicy(crossed=False, missing="set_aside"))
     assert each.names == ("sex=F", "race=B", "race=W")
     assert [codes.tolist() for codes in each.memberships] == [[0, 3, 3, 0], [1, 3, 3, 2]]
-    with pytest.raises(ValueError, match="missing values in 1 rows of column 'sex'"):
+    with pytest.raises(ValueError, match="missing values in 1 row of column 'sex'"):
         groups.encode({"sex": [None], "race": ["W"]})
 
 

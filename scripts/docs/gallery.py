@@ -22,7 +22,7 @@ __all__ = ["Example", "examples", "gallery_files"]
 
 #: The files that examples write when they run; those named ``plot_`` write one image.
 _RESULTS = {"audit_page": ("audit.html", "compare.html")}
-_TIMEOUT = 300
+_TIMEOUT_S = 1200  # on a busy machine an example takes many times longer
 
 
 @dataclass(frozen=True)
@@ -105,15 +105,19 @@ def _run(root: Path, cache: Path, example: Example) -> Path:
         shutil.rmtree(old)
     folder.mkdir(parents=True)
     path = os.pathsep.join([str(root / "src"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(  # noqa: S603 - our own examples
-        [sys.executable, "-W", "error", str(root / "examples" / f"{example.name}.py"), *example.results],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=_TIMEOUT,
-        check=False,
-    )
+    try:
+        done = subprocess.run(  # noqa: S603 - our own examples
+            [sys.executable, "-W", "error", str(root / "examples" / f"{example.name}.py"), *example.results],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        shutil.rmtree(folder)
+        raise RuntimeError(f"examples/{example.name}.py did not finish within {_TIMEOUT_S} seconds.") from None
     missing = [result for result in example.results if not (folder / result).exists()]
     if done.returncode or missing:
         shutil.rmtree(folder)

@@ -184,6 +184,41 @@ def as_features(X: Any, model: Any = None) -> Any:
     return X.astype(own) if own else X
 
 
+_MOST_NAMED = 5  # columns in a message
+
+
+@contextmanager
+def naming_text_columns(X: Any) -> Iterator[None]:
+    """Name the columns of a data frame that contain text where a conversion to numbers fails, and quote no cell."""
+    try:
+        yield
+    except ValueError:
+        names = _text_columns(X)
+        if not names:
+            raise
+        others = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        raise ValueError(
+            f"X has text in {say_columns(names[:_MOST_NAMED])}{others}. Encode it as numbers, in a pipeline for "
+            "instance, or use fairtransport.tabular.TableModel, which takes raw tables."
+        ) from None
+
+
+def _text_columns(X: Any) -> list[str]:
+    """Return the names of the columns of a data frame that cannot be converted to numbers."""
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        return []
+    names = []
+    for column in frame.iter_columns() if isinstance(frame, nw.DataFrame) else ():
+        if not (column.dtype.is_numeric() or column.dtype.is_temporal()):
+            try:
+                column.to_numpy().astype(np.float64)
+            except (TypeError, ValueError):
+                names.append(column.name)
+    return names
+
+
 def positive_scores(probabilities: ArrayLike) -> Floats:
     """Return the probabilities of class 1, of two; values that rounding moved out of [0, 1] are clipped."""
     table = np.asarray(probabilities, dtype=np.float64)

@@ -41,13 +41,13 @@ def build_groups(
     missing: str = "group",
     max_groups: float,
     of: str = "sensitive_features",
+    owner: str | None = None,
 ) -> Groups:
     """Return the groups, or strata, that the rows of a table form; see `GroupPolicy` for ``missing``."""
     coded = {name: code_column(column, name, max_groups, of=of) for name, column in columns.items()}
     gaps = {name: codes == len(values) - 1 for name, (values, codes) in coded.items() if None in values}
     if gaps and missing == "error":
-        counts = " and ".join(f"{np.count_nonzero(rows)} rows of column {name!r}" for name, rows in gaps.items())
-        raise missing_values_error(counts)
+        raise missing_values_error({name: int(np.count_nonzero(rows)) for name, rows in gaps.items()}, owner)
     labels: list[GroupLabel]
     if grouping == "crossed":
         labels, codes = _cross(list(coded.values()))
@@ -64,11 +64,18 @@ def build_groups(
     return Groups(tuple(labels), names, tuple(memberships), tuple(columns), grouping, of_new)
 
 
-def missing_values_error(rows: str) -> ValueError:
-    """Return the error for rows without a group: ``"3 rows of column 'sex'"``."""
+def missing_values_error(counts: Mapping[str, int], owner: str | None = None) -> ValueError:
+    """Return the error for the columns that have missing values, with the number of their rows.
+
+    ``owner`` is the class that has the parameter ``groups``, where callers have it inside another one.
+    """
+    rows = " and ".join(
+        f"{count:,} row{'' if count == 1 else 's'} of column {name!r}" for name, count in counts.items() if count
+    )
     return ValueError(
-        f"sensitive_features has missing values in {rows}. Drop these rows, fill the values, make them a group of "
-        'their own with GroupPolicy(missing="group"), or leave them out with missing="set_aside".'
+        f"sensitive_features has missing values in {rows}. Drop these rows, fill the values, leave the rows out with "
+        f'groups=ft.GroupPolicy(missing="set_aside"){f" of {owner}" if owner else ""}, or make them a group of their '
+        'own with missing="group".'
     )
 
 
@@ -665,13 +672,14 @@ def make_groups(sensitive_features: Any, groups: GroupPolicy | None = None, *, a
     return made
 
 
-def read_groups(sensitive_features: Any, policy: GroupPolicy, *, at_least: int = 1) -> Groups:
-    """Return the groups before small ones are pooled or dropped."""
+def read_groups(sensitive_features: Any, policy: GroupPolicy, *, at_least: int = 1, owner: str | None = None) -> Groups:
+    """Return the groups before small ones are pooled or dropped; see `missing_values_error` for ``owner``."""
     made = sensitive_features
     if not isinstance(made, Groups):
         made = build_groups(
-            read_columns(made), grouping=policy.grouping, missing=policy.missing, max_groups=policy.max_groups
-        )
+            read_columns(made), grouping=policy.grouping, missing=policy.missing, max_groups=policy.max_groups,
+            owner=owner,
+        )  # fmt: skip
     made.require(at_least)
     return made
 

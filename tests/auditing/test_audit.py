@@ -238,7 +238,7 @@ def test_figures_and_pages_are_loaded_when_first_asked_for():
         ({"scores": []}, ValueError, "scores is empty"),
         ({"scores": [CANARY, 3, 0.1, 0.2], "range": (0, 2)}, ValueError, "1 of 4 values outside [0, 2]"),
         ({"sensitive_features": ["secret"] * 4}, ValueError, "1 group(s)"),
-        ({"sensitive_features": ["secret", None, "a", "b"]}, ValueError, "missing values in 1 rows"),
+        ({"sensitive_features": ["secret", None, "a", "b"]}, ValueError, "missing values in 1 row"),
         ({"sensitive_features": ["secret", "b"]}, ValueError, "sensitive_features has 2"),
         ({"y_true": [0, 1, 2, 1]}, ValueError, "y_true has 3 different whole numbers"),
         ({"y_true": [0, 1, 2, 1], "task": "classification"}, ValueError, "y_true has 3 different labels"),

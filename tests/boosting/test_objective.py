@@ -319,7 +319,7 @@ def test_the_constant_is_the_best_one(name, weights):
         ({"strata": make_rows()[2]}, "no stratum has rows of two groups"),
         ({"sensitive_features": None}, "needs sensitive_features"),
         ({"sensitive_features": np.zeros(10)}, "at least 2 needed"),
-        ({"sensitive_features": ["a", "b", None, "a", "b"]}, "missing values in 1 rows"),
+        ({"sensitive_features": ["a", "b", None, "a", "b"]}, "missing values in 1 row"),
         ({"unit": 1.0}, "unit and comparisons must be passed together"),
         ({"comparisons": demographic_parity(make_groups(["a", "b"]))}, "unit and comparisons must be passed together"),
     ],

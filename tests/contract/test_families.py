@@ -55,7 +55,7 @@ FAULTS = {
     "one group": (lambda _: {"sensitive_features": ["canary-f"] * 100}, "at least 2|two groups|1 group"),
     "missing group": (
         lambda d: {"sensitive_features": np.where(np.arange(100) == 4, None, d["sensitive_features"])},
-        "missing values in 1 rows",
+        "missing values in 1 row",
     ),
     "weights too short": (lambda _: {"sample_weight": np.ones(3)}, "sample_weight has 3 rows"),
     "negative weights": (lambda _: {"sample_weight": -np.ones(100)}, "100 negative"),

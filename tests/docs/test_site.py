@@ -136,6 +136,17 @@ def test_gallery_has_every_example_with_what_it_wrote(site, pages, tool):
             assert any(source == f"{example.name}.png" for source, _ in index.pictures)
 
 
+def test_an_example_that_takes_too_long_is_named(tool, tmp_path, monkeypatch):
+    gallery = tool("gallery")
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "slow.py").write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(gallery, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(gallery, "_RESULTS", {"slow": ("slow.html",)})
+    with pytest.raises(RuntimeError, match=r"^examples/slow.py did not finish within 0.1 seconds.$"):
+        gallery.gallery_files(tmp_path, tmp_path / "cache")
+    assert not any((tmp_path / "cache").iterdir())
+
+
 def test_pictures_are_told_to_those_who_do_not_see_them(pages):
     for path, page in pages.items():
         if path.parent.name != "gallery":

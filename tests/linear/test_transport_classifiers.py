@@ -1,6 +1,7 @@
 """What COT and DOT promise their users."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
@@ -61,6 +62,23 @@ def test_bad_data(cls, features, weights, words):
     """Of which scikit-learn's checks and those of all families know nothing."""
     with pytest.raises(ValueError, match=words):
         cls(**FIXED).fit(features, Y, sensitive_features=G, sample_weight=weights)
+
+
+def test_text_columns_are_named_without_a_cell():
+    table = pd.DataFrame(X).set_axis([f"x{j}" for j in range(X.shape[1])], axis=1)
+    model = TransportClassifier(**FIXED).fit(table.assign(z="1.5"), Y, sensitive_features=G)  # numbers, if as text
+    for many in (1, 7):
+        words = {f"t{j}": "canary" for j in range(many)}
+        for call in (
+            lambda: TransportClassifier(**FIXED).fit(table.assign(**words), Y, sensitive_features=G),  # noqa: B023
+            lambda: TransportClassifier(**FIXED).partial_fit(table.assign(**words), Y, sensitive_features=G),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match=r"X has text in columns? 't0'.*TableModel") as caught:
+                call()
+            assert "canary" not in str(caught.value)
+            assert ("'t5'" in str(caught.value), "and 2 more" in str(caught.value)) == (False, many == 7)
+    with pytest.raises(ValueError, match="X has text in column 'z'"):
+        model.predict(table.assign(z="canary"))
 
 
 class NeverFitted(LogisticRegression):

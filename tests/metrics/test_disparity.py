@@ -15,6 +15,7 @@ from fairtransport import GroupPolicy
 from fairtransport.groups import make_groups
 from fairtransport.metrics import (
     disparities,
+    pairwise_disparity,
     pairwise_distances,
     strong_demographic_disparity,
     strong_pairwise_disparity,
@@ -162,6 +163,15 @@ def test_rows_of_no_group_count_for_everyone_only(weighted):
     assert all(map(np.array_equal, groups.rows, rows))
     found = strong_demographic_disparity(scores, sensitive_features=groups, sample_weight=weights if weighted else None)
     assert found == pytest.approx(sum(wasserstein_distance(scores[r], scores, weights[r], weights) for r in rows))
+
+
+def test_small_groups_count_equally_unless_they_are_dropped():
+    rng = np.random.default_rng(0)
+    scores, groups = np.append(rng.random(1000), [0.0, 1.0]), np.append(np.repeat(["a", "b"], 500), ["c", "d"])
+    of_two = pairwise_disparity(scores[:1000], sensitive_features=groups[:1000])
+    assert pairwise_disparity(scores, sensitive_features=groups) > 0.3 > of_two  # of 6 pairs, 5 have one of these
+    dropped = GroupPolicy(small="drop")
+    assert pairwise_disparity(scores, sensitive_features=groups, groups=dropped) == of_two
 
 
 def test_zero_has_no_sign_and_may_be_all_there_is():

@@ -151,7 +151,7 @@ WRONG_FIT = {
 }  # fmt: skip
 WRONG_TRANSFORM = {
     "unseen group": ({"sensitive_features": ["canary-f", "canary-x", "canary-m", "canary-f"]}, "1 of 4 rows"),
-    "missing group": ({"sensitive_features": ["canary-f", None, "canary-m", "canary-f"]}, "missing values in 1 rows"),
+    "missing group": ({"sensitive_features": ["canary-f", None, "canary-m", "canary-f"]}, "missing values in 1 row"),
     "no groups": ({"sensitive_features": None}, "needs sensitive_features"),
     "too few rows": ({"sensitive_features": GROUP[:3]}, "sensitive_features has 3 rows"),
     "logits": ({"scores": [0.1, -CANARY, 3.0, 0.2]}, "2 of 4 values outside"),

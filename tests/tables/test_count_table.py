@@ -141,7 +141,10 @@ def test_nan_is_missing_too(to_table):
 
 def test_missing_groups_may_be_a_group(to_table):
     columns = {"s": [0.0, 1.0, 1.0], "g": ["a", "b", None]}
-    refused(to_table(columns), ValueError, "sensitive_features has missing values in 1 rows of column 'g'")
+    refused(to_table(columns), ValueError, "sensitive_features has missing values in 1 row of column 'g'")
+    both = {**columns, "h": ["a", "b", "b"]}
+    with pytest.raises(ValueError, match=r"missing values in 1 row of column 'g'\."):
+        count_table(to_table(both), score="s", sensitive_features=["h", "g"])
     counts = counted(to_table(columns), groups=GroupPolicy(missing="group"), n_bins=1)
     assert counts.set_aside == {}
     assert counts.histograms.groups.labels == ("a", "b", None)

@@ -172,7 +172,7 @@ def test_a_repair_is_cloned_by_fit_and_a_fitted_one_needs_none():
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        ({"g": ["a", "a", None, "b"]}, {}, "missing values in 1 rows of column 'g'"),
+        ({"g": ["a", "a", None, "b"]}, {}, "missing values in 1 row of column 'g'"),
         ({"g": ["a"] * 4}, {}, r"1 group\(s\) of column 'g'; at least 2 needed"),
         ({"w": [0.0, 0.0, 1.0, 1.0]}, {"weight": "w"}, "1 of 2 groups have total weight 0"),
         ({"s": [0.5] * 4}, {}, "All 4 scores fall into one bin"),

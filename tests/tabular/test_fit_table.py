@@ -118,8 +118,11 @@ def test_what_is_refused(table, tmp_path):
     path = write(table, tmp_path / "rows", 2)
     with pytest.raises(ValueError, match="QuantileRepairClassifier needs all rows in memory"):
         TableModel(ft.QuantileRepairClassifier(None), **COLUMNS).fit_table(path)
-    with pytest.raises(ValueError, match="missing values in 1 rows of column 'sex'"):
+    with pytest.raises(ValueError, match="missing values in 1 row of column 'sex'"):
         TableModel(ft.TransportClassifier(), **COLUMNS).fit_table(path)
+    both = {**COLUMNS, "sensitive_features": ["area", "sex"]}
+    with pytest.raises(ValueError, match="missing values in 1 row of column 'sex'"):
+        TableModel(ft.TransportClassifier(), **both).fit_table(path)
     with pytest.raises(ValueError, match="no column 'age'"):
         model(drop=["age"]).fit_table(path)
 

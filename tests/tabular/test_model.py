@@ -105,6 +105,25 @@ def test_rows_without_label_or_group_are_set_aside():
         make(groups=ft.GroupPolicy(missing="set_aside")).fit(raw_people().with_columns(sex=pl.lit(None)))
 
 
+def test_missing_groups_are_counted_by_column():
+    frame = raw_people().with_columns(region=pl.Series([None, *raw_people()["region"].to_list()[1:]]))
+    with pytest.raises(ValueError, match=r"in 1 row of column 'region'\. .* groups=ft.GroupPolicy"):
+        make(cot(), sensitive_features=["sex", "region"]).fit(frame)
+
+
+@pytest.mark.parametrize("estimator", [cot(), ft.QuantileRepairClassifier(PLAIN)])
+def test_one_sensitive_column_may_be_named_without_a_list(estimator, tmp_path):
+    model, listed = make(estimator, sensitive_features="sex").fit(raw_people()), make(estimator).fit(raw_people())
+    assert model.sensitive_features == "sex"
+    assert model.columns == listed.columns
+    new = raw_people(40, seed=7)
+    np.testing.assert_array_equal(model.score_rows(new).scores, listed.score_rows(new).scores)
+    ft.save(model, tmp_path / "model.ft")
+    again = ft.load(tmp_path / "model.ft")
+    assert again.sensitive_features == "sex"
+    np.testing.assert_allclose(again.score_rows(new).scores, listed.score_rows(new).scores, atol=0.02)  # rounded maps
+
+
 def test_read_rows_gives_what_measuring_and_adjusting_need(blind):
     new = raw_people(300, seed=8)
     rows = blind.read_rows(new)
@@ -156,7 +175,8 @@ def test_an_amount_is_chosen_for_a_limit():
     [
         ({"label": "nope"}, r"no column 'nope' \(label\)"),
         ({"sensitive_features": ["nope"]}, r"no column 'nope' \(sensitive_features\)"),
-        ({"sensitive_features": "sex"}, "in a list"),
+        ({"sensitive_features": []}, "at least one column"),
+        ({"sensitive_features": "nope"}, r"no column 'nope' \(sensitive_features\)"),
         ({"sensitive_features": ["sex", "sex"]}, "each once"),
         ({"sensitive_features": ["hired"]}, "cannot be a group as well"),
         ({"drop": ["nope"]}, r"\(drop\)"),

@@ -23,7 +23,7 @@ _TEMPORARY = (
     "Compiled code is cached among the temporary files, because neither the package nor the home folder is writable."
 )
 _COMPILING = (
-    "Functions are being compiled, which takes some seconds, once for this installation; python -m "
+    "Functions are being compiled, which takes some seconds, once for each kind of call; python -m "
     "fairtransport.compile does it ahead."
 )
 _NOT_CACHED = "Compiled code cannot be cached ({reason}), so every start compiles it again."

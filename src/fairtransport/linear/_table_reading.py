@@ -484,8 +484,7 @@ def _slices_of(
     sensitive = {name: named[name] for name in columns.sensitive}
     gaps = {name: np.array([each is None for each in column]) for name, column in sensitive.items()}
     if options.groups.missing == "error" and any(gap.any() for gap in gaps.values()):
-        counts = {name: int(cells.counts[gap].sum()) for name, gap in gaps.items() if gap.any()}
-        raise missing_values_error(" and ".join(f"{count:,} rows of column {n!r}" for n, count in counts.items()))
+        raise missing_values_error({name: int(cells.counts[gap].sum()) for name, gap in gaps.items()})
     groups = read_groups(sensitive, options.groups)
     sizes = [float(cells.sums[rows, 1].sum()) for rows in groups.rows]
     groups = groups.settle(options.groups.small, options.groups.min_size, sizes)

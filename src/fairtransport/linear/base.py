@@ -22,6 +22,7 @@ from fairtransport._sklearn import (
     encode_batch_groups,
     few_threads,
     fitted_summary_html,
+    naming_text_columns,
 )
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.criteria import Criterion
@@ -463,7 +464,8 @@ class TransportModel(DeferredAttributes, RowScoring, BaseEstimator):
 
     def _training_data(self, X: Any, y: Any, *, options: TrainingOptions, **columns: Any) -> TrainingData:
         y = self._response_class.read(y, type(self).__name__)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        with naming_text_columns(X):
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         return validate_training_data(
             canonical_rows(X),
             y,
@@ -475,7 +477,8 @@ class TransportModel(DeferredAttributes, RowScoring, BaseEstimator):
         )
 
     def _features(self, X: Any, *, reset: bool = False) -> Any:
-        read = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        with naming_text_columns(X):
+            read = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
         return canonical_rows(read)
 
     def _store(self, result: FitResult) -> None:

@@ -70,7 +70,8 @@ def separation_disparity(
 
     divided by the number of pairs unless ``reduce="sum"``. For label 1 the distance is the difference between two
     groups' true positive rates, averaged over all thresholds; for label 0, that of their false positive rates.
-    Strata and labels with rows of fewer than two groups do not count.
+    Strata and labels with rows of fewer than two groups do not count. Every group counts equally, however small; leave
+    small groups out with ``groups=GroupPolicy(small="drop")``.
 
     References
     ----------

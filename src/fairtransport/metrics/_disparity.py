@@ -47,13 +47,14 @@ def wasserstein_disparity(
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; equal when omitted.
     groups : GroupPolicy, optional
-        How sensitive columns become groups.
+        How sensitive columns become groups. Every group counts equally, however small; leave groups of fewer than 30
+        rows out with ``GroupPolicy(small="drop")``.
 
     Returns
     -------
     float
         :math:`\sum_a W_1(S_a, T)`, with :math:`S_a` the scores of group a and T the target: 0 when every group has the
-        target distribution, of probabilities at most the number of groups. Groups count equally, whatever their size.
+        target distribution, of probabilities at most the number of groups.
 
     References
     ----------
@@ -163,6 +164,11 @@ def pairwise_disparity(
     rank_disparity : The same mean for ranks, which does not change under increasing maps of the scores.
     noise_floor : The disparity expected by chance.
 
+    Notes
+    -----
+    Every group counts equally, however small, and a group of few rows has a large disparity by chance. Leave small
+    groups out with ``groups=GroupPolicy(small="drop")``.
+
     Examples
     --------
     >>> round(pairwise_disparity([0.0, 0.25, 0.5], sensitive_features=["a", "b", "c"]), 3)
@@ -204,6 +210,7 @@ def rank_disparity(
 
     This is the difference between two groups' selection rates, averaged over all shares q of rows selected. It is
     invariant under increasing maps of the scores, so a model cannot lower it by shrinking its scores toward their mean.
+    Every group counts equally, however small; leave small groups out with ``groups=GroupPolicy(small="drop")``.
 
     Examples
     --------

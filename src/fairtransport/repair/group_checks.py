@@ -27,9 +27,9 @@ def require_groups(sensitive_features: Any) -> None:
         )
 
 
-def separate_groups(sensitive_features: Any, policy: GroupPolicy, *, n_rows: int) -> Groups:
-    """Return the groups of all rows; raise where they overlap."""
-    made = read_groups(sensitive_features, policy)
+def separate_groups(sensitive_features: Any, policy: GroupPolicy, *, n_rows: int, owner: str) -> Groups:
+    """Return the groups of all rows; raise where they overlap. ``owner`` is the class with the parameter ``groups``."""
+    made = read_groups(sensitive_features, policy, owner=owner)
     check_length(range(made.n_rows), size=n_rows, name="sensitive_features")
     if made.overlapping:
         raise ValueError(
@@ -44,7 +44,7 @@ def groups_to_repair(
 ) -> Groups:
     """Return the groups of all rows; raise unless each can be repaired from its rows of positive weight."""
     require_groups(sensitive_features)
-    made = separate_groups(sensitive_features, check_policy(groups), n_rows=n_rows)
+    made = separate_groups(sensitive_features, check_policy(groups), n_rows=n_rows, owner="QuantileRepair")
     if weights is not None:
         n_empty = sum(rows.size > 0 and not weights[rows].any() for rows in made.rows)
         if n_empty:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairtransport._arrays import Bools, Floats, Ints
-from fairtransport._columns import say_columns
 from fairtransport._labels import TASKS, label_text, positive_label
 from fairtransport._validation import OTHER_RANGES, check_choice
 from fairtransport.groups import GroupPolicy, Groups, check_policy, make_groups, missing_values_error
@@ -212,11 +211,16 @@ class _Entries:
         missing = np.zeros(self.rows.size, dtype=np.bool_)
         for name in self.frame.columns:
             if name.startswith(start):
-                key = self.frame[name]
-                if key.null_count():
-                    missing |= key.is_null().to_numpy().astype(np.bool_)
-                if key.dtype.is_float():
-                    missing |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
+                missing |= self.missing(name)
+        return missing
+
+    def missing(self, name: str) -> Bools:
+        """Return which entries have a missing value in a key."""
+        key, missing = self.frame[name], np.zeros(self.rows.size, dtype=np.bool_)
+        if key.null_count():
+            missing |= key.is_null().to_numpy().astype(np.bool_)
+        if key.dtype.is_float():
+            missing |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
         return missing
 
     def select(self, kept: Bools) -> _Entries:
@@ -435,7 +439,8 @@ def count_table(
     check_entries(entries, named, grid)
     kept, set_aside = set_rows_aside(entries, with_groups=policy.missing != "group")
     if policy.missing == "error" and set_aside.get("no group"):
-        raise missing_values_error(f"{set_aside['no group']} rows of {say_columns(columns.sensitive_features)}")
+        names = enumerate(columns.sensitive_features)
+        raise missing_values_error({name: int(entries.rows[entries.missing(f"g{k}")].sum()) for k, name in names})
     made = _groups(kept.keys("g", columns.sensitive_features), "sensitive_features", policy)
     positive, is_positive = (None, None) if columns.label is None else _positive(kept, columns.label, pos_label)
 

@@ -113,13 +113,9 @@ def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901
     """Raise for parameters that are not allowed, or that name a column which the training table does not have."""
     if not isinstance(model.label, str):
         raise TypeError(f"label must be the name of a column; got a {type(model.label).__name__}.")
-    if (
-        isinstance(model.sensitive_features, str)
-        or not model.sensitive_features
-        or len({*model.sensitive_features}) < len(model.sensitive_features)
-    ):
-        raise ValueError("sensitive_features must name at least one column, and each once, in a list.")
-    if model.label in model.sensitive_features:
+    if not model.sensitive_features or len({*model.group_columns}) < len(model.group_columns):
+        raise ValueError("sensitive_features must name at least one column, and each once.")
+    if model.label in model.group_columns:
         raise ValueError(f"Column {model.label!r} is the label and cannot be a group as well.")
     if isinstance(model.strata, str) or len({*model.strata}) < len(model.strata):
         raise ValueError("strata must be a list that names each column once.")
@@ -128,7 +124,7 @@ def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901
             f"Column {model.label!r} is the label and cannot be a stratum as well; to compare people with the same "
             "label, use criterion='equalized_odds'."
         )
-    both = [name for name in model.strata if name in model.sensitive_features]
+    both = [name for name in model.strata if name in model.group_columns]
     if both:
         raise ValueError(
             f"{say_columns(both).capitalize()}: a stratum that is a group as well has people of one group only, so "
@@ -148,7 +144,8 @@ def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901
     elif isinstance(model.estimator, dict) and model.estimator:
         raise ValueError("Of several estimators, max_disparity chooses the one with the least error: give a limit.")
     for role in ("label", "sensitive_features", "strata", "drop", "categorical"):
-        names = [model.label] if role == "label" else getattr(model, role)
+        given = getattr(model, role)
+        names = [given] if isinstance(given, str) else given
         absent = [name for name in names if name not in columns]
         if absent:
             close = close_names(absent[0], columns)
@@ -170,7 +167,7 @@ class TableModel(BaseEstimator):
         the one that is trained for. Of several, the one with the least error at ``max_disparity`` is used.
     label : str
         Column of the labels: two classes for a classifier, numbers for a regressor.
-    sensitive_features : sequence of str
+    sensitive_features : str or sequence of str
         Columns of the groups. They are features only with ``aware=True``.
     strata : sequence of str, default=()
         Columns within whose values groups are compared (conditional parity); numbers are cut at quantiles, see
@@ -222,7 +219,7 @@ class TableModel(BaseEstimator):
     >>> table = {"sex": sex, "hours": rng.normal(35, 5, 2000) + 3 * (sex == "M"), "job": rng.choice(["a", "b"], 2000)}
     >>> table["hired"] = np.where(table["hours"] + rng.normal(0, 4, 2000) > 38, "yes", "no")
     >>> estimator = ft.TransportClassifier(parity_weight=0.3)
-    >>> model = TableModel(estimator, label="hired", sensitive_features=["sex"]).fit(table)
+    >>> model = TableModel(estimator, label="hired", sensitive_features="sex").fit(table)
     >>> model.columns, model.needs_groups_
     (['hours', 'job'], False)
     >>> result = model.score_rows({"job": ["a", "new"], "hours": ["31", None]})
@@ -235,7 +232,7 @@ class TableModel(BaseEstimator):
         estimator: Any,
         *,
         label: str,
-        sensitive_features: Sequence[str],
+        sensitive_features: str | Sequence[str],
         strata: Sequence[str] = (),
         pos_label: str | None = None,
         aware: bool = False,
@@ -270,13 +267,12 @@ class TableModel(BaseEstimator):
         labels, has_label = self.read_labels(columns[self.label])
         kept, set_aside = self.usable_rows(columns, has_label)
         if self.policy.missing == "error" and ReasonKind.NO_GROUP in set_aside:
-            without = np.count_nonzero(set_aside[ReasonKind.NO_GROUP])
-            raise missing_values_error(f"{without} rows of {say_columns(self.sensitive_features)}")
+            raise missing_values_error(self.count_missing(columns, set_aside))
         chosen = np.flatnonzero(kept)
         if not chosen.size:
             reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in count_rows(set_aside).items())
             raise ValueError(f"None of the {kept.size:,} rows has a label and a group: {reasons}.")
-        not_features = {self.label, *self.drop, *(() if self.aware else self.sensitive_features)}
+        not_features = {self.label, *self.drop, *(() if self.aware else self.group_columns)}
         features = {n: take_rows(c, chosen) for n, c in columns.items() if n not in not_features}
         if not features:
             raise ValueError("No column is left for the features: all are labels, groups or dropped.")
@@ -379,6 +375,12 @@ class TableModel(BaseEstimator):
         return next(iter(self.candidates.values()))
 
     @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Names of the sensitive columns."""
+        given = self.sensitive_features
+        return (given,) if isinstance(given, str) else tuple(given)
+
+    @property
     def policy(self) -> GroupPolicy:
         """Rules by which sensitive columns become groups."""
         return policy_of(self._first) if self.groups is None else self.groups
@@ -412,14 +414,14 @@ class TableModel(BaseEstimator):
     def columns(self) -> list[str]:
         """Columns that scoring needs."""
         check_is_fitted(self)
-        groups = self.sensitive_features if self.needs_groups_ else ()
+        groups = self.group_columns if self.needs_groups_ else ()
         return list(dict.fromkeys([*self.encoder_.names, *groups, *(self.strata if self.needs_strata else ())]))
 
     def read_rows(self, table: Any) -> TableRows:
         """Return the rows of a raw table that have a label and a known group, as the estimator takes them."""
         check_is_fitted(self)
         columns = read_table(table)
-        absent = [name for name in (*self.sensitive_features, self.label, *self.strata) if name not in columns]
+        absent = [name for name in (*self.group_columns, self.label, *self.strata) if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
         labels, has_label = self.read_labels(columns[self.label])
@@ -535,7 +537,7 @@ class TableModel(BaseEstimator):
     ) -> tuple[Bools, dict[ReasonKind, Bools]]:
         """Return which rows have a label and a group, and the others by reason; ``known``: one that training saw."""
         has_group = np.ones(has_label.size, dtype=bool)
-        for name in self.sensitive_features if self.policy.missing != "group" else ():
+        for name in self.group_columns if self.policy.missing != "group" else ():
             has_group &= encode_text(columns[name], name)[1] >= 0
         usable = has_label & has_group
         reasons = {ReasonKind.NO_LABEL: ~has_label, ReasonKind.NO_GROUP: has_label & ~has_group}
@@ -551,10 +553,17 @@ class TableModel(BaseEstimator):
             usable &= ~new
         return usable, {reason: rows for reason, rows in reasons.items() if rows.any()}
 
+    def count_missing(self, columns: dict[str, Any], set_aside: Mapping[ReasonKind, Bools]) -> dict[str, int]:
+        """Return how many of the rows that are set aside without a group have no value, by sensitive column."""
+        rows = set_aside.get(ReasonKind.NO_GROUP)
+        if rows is None:
+            return {}
+        return {n: int(np.count_nonzero(encode_text(columns[n], n)[1][rows] < 0)) for n in self.group_columns}
+
     def groups_of(self, columns: dict[str, Any], kept: Bools) -> dict[str, NDArray[Any]]:
         """Return the sensitive columns as text; a missing value is the text "missing"."""
         groups = {}
-        for name in self.sensitive_features:
+        for name in self.group_columns:
             words, codes = encode_text(columns[name], name)
             groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
         return groups

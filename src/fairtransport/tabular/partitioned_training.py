@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from fairtransport._arrays import Bools, Floats, Ints
-from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import policy_of, take_rows
 from fairtransport.groups import missing_values_error
@@ -43,16 +42,18 @@ _LEAK_ROWS = 5_000  # of each part that are tested for columns that give the lab
 
 
 class Tallies(NamedTuple):
-    """Contents of parts of a table: columns of features and strata, labels, and rows that are set aside."""
+    """Contents of parts of a table: columns of features and strata, labels, rows that are set aside, missing groups."""
 
     columns: dict[str, ColumnTally]
     labels: ColumnTally
     set_aside: Counter[ReasonKind]
+    missing: Counter[str]
 
     def merged(self, other: Tallies) -> Tallies:
         """Return what both contain."""
         columns = {name: tally.merged(other.columns[name]) for name, tally in self.columns.items()}
-        return Tallies(columns, self.labels.merged(other.labels), self.set_aside + other.set_aside)
+        set_aside, missing = self.set_aside + other.set_aside, self.missing + other.missing
+        return Tallies(columns, self.labels.merged(other.labels), set_aside, missing)
 
 
 class _RawRows(NamedTuple):
@@ -79,7 +80,8 @@ def _tally(rows: Any, model: Any, names: Sequence[str], rules: ColumnRules) -> T
     columns = {name: take_rows(raw.columns[name], np.flatnonzero(raw.kept)) for name in names}
     tallies = {n: tally_column(n, c, rules, categorical=n in model.categorical) for n, c in columns.items()}
     labels = tally_column(model.label, raw.columns[model.label], rules, categorical=model.task == "classification")
-    return Tallies(tallies, labels, Counter({reason: int(which.sum()) for reason, which in raw.set_aside.items()}))
+    set_aside = Counter({reason: int(which.sum()) for reason, which in raw.set_aside.items()})
+    return Tallies(tallies, labels, set_aside, Counter(model.count_missing(raw.columns, raw.set_aside)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +170,7 @@ class _PreparedParts(_MappedParts):
         self._model = model
 
     def _mapped(self, work: Callable[[Any], Any], names: Sequence[str]) -> tuple[Callable[[Any], Any], Sequence[str]]:
-        needed = (self._model.label, *self._model.sensitive_features, *self._model.strata)
+        needed = (self._model.label, *self._model.group_columns, *self._model.strata)
         raw = dict.fromkeys((*needed, *(name.removeprefix(_FEATURE) for name in names)))
         return _Prepared(self._model, tuple(names), work), tuple(raw)
 
@@ -197,7 +199,7 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
         raise ValueError("Of a table that is not in memory, give max_disparity to the BlindRepair of the estimator.")
     if model.max_disparity is not None:
         estimator.set_params(max_disparity=model.max_disparity)
-    not_features = {model.label, *model.drop, *(() if model.aware else model.sensitive_features)}
+    not_features = {model.label, *model.drop, *(() if model.aware else model.group_columns)}
     features = tuple(name for name in source.names if name not in not_features)
     if not features:
         raise ValueError("No column is left for the features: all are labels, groups or dropped.")
@@ -207,7 +209,7 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
     encoder = TableEncoder(categorical=categorical, decimal=model.decimal, sparse_output=True)
     names = tuple(dict.fromkeys((*features, *model.strata)))
     tally = partial(_tally, model=model, names=names, rules=encoder.rules())
-    needed = tuple(dict.fromkeys((model.label, *model.sensitive_features, *names)))
+    needed = tuple(dict.fromkeys((model.label, *model.group_columns, *names)))
     tallies: Tallies | None = None
     for part in source.summaries(tally, needed):
         tallies = part if tallies is None else tallies.merged(part)
@@ -218,7 +220,7 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
     planned = PlannedFeatures(tuple(encoder.plans_), model.decimal)
     used = tuple(_FEATURE + plan.name for plan in planned.plans)
     columns = TableColumns(
-        used, model.label, tuple(model.sensitive_features), tuple(model.strata),
+        used, model.label, model.group_columns, tuple(model.strata),
         classifies=model.task == "classification", encoder=planned,
     )  # fmt: skip
     rows = _PreparedParts(source, model)
@@ -244,9 +246,8 @@ def _repair_blindly(estimator: Any, rows: RawParts, columns: TableColumns) -> An
 
 def _read_tallies(model: Any, tallies: Tallies) -> None:
     """Store what the first reading says: labels, rows that are set aside and numeric strata."""
-    without = tallies.set_aside[ReasonKind.NO_GROUP]
-    if model.policy.missing == "error" and without:
-        raise missing_values_error(f"{without} rows of {say_columns(model.sensitive_features)}")
+    if model.policy.missing == "error" and tallies.set_aside[ReasonKind.NO_GROUP]:
+        raise missing_values_error({name: tallies.missing[name] for name in model.group_columns})
     model.set_aside_ = {str(reason): count for reason, count in tallies.set_aside.items()}
     if not next(iter(tallies.columns.values())).n_rows:
         reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in model.set_aside_.items())

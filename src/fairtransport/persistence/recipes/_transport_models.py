@@ -143,8 +143,8 @@ def _is_consistent_encoder(encoder: Any) -> bool:
 
 
 def _is_consistent_model(model: Any) -> bool:
-    names = (model.label, *model.sensitive_features)
-    if isinstance(model.sensitive_features, str) or not all(isinstance(name, str) for name in names):
+    names = (model.label, *model.group_columns)
+    if not all(isinstance(name, str) for name in names):
         return False
     if model.task == "regression":
         labelled = is_regressor(model.estimator_) and not hasattr(model, "classes_")
@@ -154,7 +154,7 @@ def _is_consistent_model(model: Any) -> bool:
         labelled = binary and [*map(type, words)] == [str, str]
     width = sum(plan.width for plan in model.encoder_.plans_) if hasattr(model.encoder_, "plans_") else -1
     groups = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
-    fits = groups is None or tuple(groups.columns) == tuple(model.sensitive_features)
+    fits = groups is None or tuple(groups.columns) == model.group_columns
     strata = model.known_strata
     ranges = (Y_COLUMN,) if model.task == "regression" and model.criterion == "equalized_odds" else ()
     fits &= strata is None or tuple(strata.columns) == (*ranges, *model.strata)

@@ -423,7 +423,7 @@ def read_rows(
             f"{type(model).__name__} needs sensitive_features in fit: the group of each row. Predictions do without."
         )
     policy = check_policy(model.groups)
-    groups = separate_groups(sensitive_features, policy, n_rows=size)
+    groups = separate_groups(sensitive_features, policy, n_rows=size, owner="BlindRepair")
     sizes = None if weights is None else groups.select(weights > 0).counts
     groups = groups.settle(policy.small, policy.min_size, sizes)
     groups.require()
