@@ -341,6 +341,18 @@ def test_few_fits_find_a_weight_that_keeps_little_more_information_than_required
     assert len(path.points) - fits_of_the_path <= 3
 
 
+def test_on_a_cliff_of_the_information_a_weight_at_its_edge_is_found():
+    """As boosted trees lost it on Communities, where interpolation alone ended with 90 %, at twice the disparity."""
+    curve = {0.3: 1.0, 1.075: 0.895, 1.255: 0.576, 1.323: 0.483, 1.477: 0.368, 1.774: 0.351, 3.0: 0.188}
+    weights, kept = (np.array(list(one)) for one in (curve, curve.values()))
+    path = made_path(
+        lambda weight: 1.3 + 20.0 / (1.0 + weight),
+        kept=lambda weight: float(np.interp(np.log(max(weight, 1e-9)), np.log(weights), kept)),
+    )
+    chosen, _, _ = AutomaticWeight(weights=(3.0, 10.0)).choose(path)
+    assert MIN_INFORMATION <= chosen.metrics.information_kept < MIN_INFORMATION + 0.1
+
+
 def test_a_weight_is_tried_where_little_disparity_is_left_to_cost_information():
     """On a cliff a line in the weight says that too little would be left, but the cliff ends at parity."""
     curve = {0.0: 30.0, 0.1: 28.0, 0.3: 22.0, 1.0: 1.5, 4.0: 0.8}

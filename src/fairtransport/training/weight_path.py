@@ -226,13 +226,21 @@ class AutomaticWeight:
 
     def _largest_informative(self, path: WeightPath, low: PathPoint, high: PathPoint) -> PathPoint:
         """Return about the largest weight that keeps half of the information, as the lower of two points does."""
+        # False position on a line in the logarithm of the weight. Where an end stays for a second time, its distance
+        # from the aim is halved (the Illinois rule), because on a cliff the other one would approach it slowly.
+        aim, stays = 0.5 * (MIN_INFORMATION + _CLOSE_TO_MIN), ""
+        above, below = low.metrics.information_kept - aim, aim - high.metrics.information_kept
         for _ in range(_MAX_BISECTIONS):
             if low.weight > 0.0 and low.metrics.information_kept < _CLOSE_TO_MIN:
                 break
-            kept, left = low.metrics.information_kept, high.metrics.information_kept
-            share = (kept - 0.5 * (MIN_INFORMATION + _CLOSE_TO_MIN)) / (kept - left)  # linear in the logarithm
-            middle = path.at(_between(low, high, min(max(share, 0.2), 0.8)))
-            low, high = (low, middle) if middle.metrics.information_kept < MIN_INFORMATION else (middle, high)
+            middle = path.at(_between(low, high, min(max(above / (above + below), 0.2), 0.8)))
+            kept = middle.metrics.information_kept
+            if kept < MIN_INFORMATION:
+                high, below, above = middle, aim - kept, above * (0.5 if stays == "low" else 1.0)
+                stays = "low"
+            else:
+                low, above, below = middle, kept - aim, below * (0.5 if stays == "high" else 1.0)
+                stays = "high"
         return low
 
 
