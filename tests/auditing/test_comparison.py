@@ -117,3 +117,13 @@ def test_only_what_both_have_is_compared(pair):
     assert found.auc is None
     assert found.thresholds == ()
     assert "Between pairs, mean" in str(found)
+
+
+def test_corrected_distances_are_labelled_so(pair):
+    comparison = ft.compare(*pair)
+    text = " ".join(str(comparison).split())
+    assert "Distances are corrected for chance" in text
+    page = comparison.to_html()
+    before, after = (audit.mean_readings["strong_pairwise_disparity"] for audit in pair)
+    assert f"Corrected for chance: observed {before.value:.3f} and {after.value:.3f}" in page
+    assert f"corrected for chance (observed {100 * before.value:.1f} and {100 * after.value:.1f}" in page

@@ -42,8 +42,10 @@ def test_fifteen_rows_do_not_decide():
     assert result.verdict.set_aside == {"e": "12 rows", "f": "3 rows"}
     assert "e (12 rows), f (3 rows)" in plain(result.verdict.points[-1])
     assert [group.name for group in result.groups] == list("abcdef")
-    assert "Means over all 6 groups" in str(result)
-    assert result.metrics_all_groups[SPDD] > result.metrics[SPDD]
+    assert "Means over all" not in str(result)  # one of them has 3 rows
+    more = audit_of(np.append(scores, [1.0, 1.0]), np.append(groups, ["f", "f"]))
+    assert "Means over all 6 groups" in str(more)
+    assert more.metrics_all_groups[SPDD] > more.metrics[SPDD]
     at = result.thresholds[0]
     assert {result.groups[index].name for index in (at.lowest, at.highest)} <= {"a", "b", "c", "d"}
 
@@ -232,3 +234,34 @@ def test_the_text_names_the_favourable_outcome():
     text = " ".join(str(audit).split())
     assert "30.0% of a and 60.0% of b are flagged: the shares not flagged have a ratio of 0.57" in text
     assert "Above 0.25, 30.0% of a and 60.0% of b are flagged: the shares not flagged have a ratio of 0.57" in text
+
+
+def test_groups_that_are_numbers_are_named_with_their_column():
+    scores = np.r_[np.linspace(0, 0.9, 200), np.linspace(0.1, 1, 200)]
+    codes = np.repeat(["1", "2"], 200)
+    audit = audit_of(scores, pl.DataFrame({"sex": codes}))
+    assert "sex 2 is scored higher than sex 1" in plain(audit.verdict.sentence)
+    assert "of sex 1 and" in plain(audit.verdict.points[0])
+    assert "Farthest apart: sex 1 and sex 2" in str(audit)
+    assert "group 2 is scored higher than group 1" in plain(audit_of(scores, codes).verdict.sentence)
+
+
+def test_two_intervals_of_one_distance_say_what_differs():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(list("abc"), [1500, 1500, 60])
+    shift = np.select([groups == "a", groups == "c"], [0.2, 0.19])
+    audit = audit_of(rng.beta(2, 3, groups.size) + shift, groups, range=(0, 2))
+    named, any_pair = audit.verdict.difference, audit.largest_distance
+    assert named.value == any_pair.value
+    assert named.high < any_pair.high
+    assert "whichever pair is the farthest apart" in audit.verdict.points[0]
+
+
+def test_a_dash_has_one_legend():
+    groups = np.repeat(["a", "b", "c", "d"], [60, 60, 40, 2])
+    labels = np.where(groups == "c", 0, np.arange(groups.size) % 2)
+    scores = np.random.default_rng(0).random(groups.size)
+    text = str(ft.audit(scores, labels, sensitive_features=groups, **QUICK))
+    (rates,) = (part for part in text.split("\n\n") if part.startswith("Error rates"))
+    assert rates.count("\N{EN DASH}:") == 1
+    assert "no rows to compute the rate from, or withheld" in " ".join(rates.split())

@@ -462,6 +462,7 @@ def test_where_low_scores_are_favourable_those_flagged_most_are_worse_off(open_p
         assert strip(page, "ratio") == pytest.approx(expected.ratio.value, abs=1e-9)
         worse = page.locator("#live tr:has(.worse)")
         assert worse.count() == 1
+        assert worse.locator(".worse").inner_text() == "highest"  # a share that is flagged
         assert int(worse.get_attribute("data-group")) == expected.worse_off
         assert "flagged" in page.locator("#live-summary").inner_text()
         put(page, threshold=0)

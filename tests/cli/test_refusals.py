@@ -72,6 +72,7 @@ FILES = [  # name of a file for `audit`, and what is said of it
     ("na.csv", "not a number. If it marks a missing value, give it with --null; if numbers have a decimal comma, use"),
 ]
 OPTIONS = [  # of `audit`, and what is said of them
+    ("--delimiter ;", "it has 's,race,y,w,region,age'. Is the delimiter right (--delimiter)?"),
     ("--sensitive Rase", "scores.csv has no column 'Rase'; close to it: 'race'"),
     ("--range 1", "--range must be two numbers, such as 300,850; got '1'"),
     ("--confidence 95", "confidence must be below 1"),
@@ -90,13 +91,15 @@ OPTIONS = [  # of `audit`, and what is said of them
     ("--json scores.csv", "error: scores.csv is an input; choose another name for the output file."),
     ("--json a.csv", "error: The output file exists; use --force to overwrite it: a.csv"),
     ("--json Scored.json --html scored.JSON", "Two outputs have the same file name"),  # on systems that ignore case
+    ("--small-groups drop --min-group-size 5000", "--min-group-size 5000, 0 group(s) of column 'race' are left of 2"),
+]
+LIMITS = [
     ("--fail-above sdpp=.1", "does not know the metric 'sdpp'; it knows mean (mean_distance), largest"),
     ("--fail-above ratio=.1", "--fail-above does not know the metric 'ratio'"),
     ("--fail-below spdd=.1", "--fail-below does not know the metric 'spdd'; it knows ratio"),
     ("--fail-above spdd", "--fail-above must be NAME=NUMBER, such as mean=.1; got 'spdd'"),
     ("--fail-above err=.1", "A limit on err needs --label"),
     ("--fail-above conditional=.1", "needs --strata"),
-    ("--small-groups drop --min-group-size 5000", "--min-group-size 5000, 0 group(s) of column 'race' are left of 2"),
 ]
 WRONG = [
     *((AUDIT.format(name), message) for name, message in FILES),
@@ -131,6 +134,7 @@ WRONG = [
     ("score model.ft scored.csv --out x.csv", "The table has a column 'score' already; name another with --column"),
 ]
 USAGE = [
+    *((f"{AUDIT.format('scores.csv')} {options}", message) for options, message in LIMITS),
     ("audit", "Needed options: --sensitive."),
     ("train scores.csv --label y", "Needed options: --sensitive, --out. scores.csv: it has 's', 'race', 'y', 'w'"),
     ("train rows.csv --label y", "its first line contains numbers, and should contain the names of the columns."),

@@ -77,7 +77,7 @@ def test_overlapping_groups_lose_the_rows_of_the_small_one_only():
     scores = rng.random(200)
     audit = ft.audit(scores, sensitive_features=columns, groups=ft.GroupPolicy(crossed=False))
     assert [group.withheld for group in audit.groups].count(True) == 1
-    assert audit.histograms.everyone.sum() - audit.shown.histograms.everyone.sum() == 1
+    assert (audit.rows, audit.histograms.everyone.sum()) == (200, 199)
     assert np.isnan(audit.shown.cdf([0.5])).ravel().tolist() == [group.withheld for group in audit.groups]
     ft.Audit.from_json(audit.to_json()).to_html()
 
@@ -109,3 +109,102 @@ def test_the_page_of_a_pool_of_few_people():
     audit = ft.audit(scores, sensitive_features=groups, groups=ft.GroupPolicy(small="pool", min_size=30))
     assert audit.groups[-1].rows == 2
     assert not places_of_score(audit.to_html())
+
+
+# Nothing that is written may depend on the score or the label of a person who is a group of one.
+
+INFERENCE = ft.auditing.Inference(n_bootstrap=20, n_permutations=20)
+TABLES = (
+    "groups metrics thresholds rates pairs strata separation error_rates calibration reliability cross_auc residuals"
+)
+
+
+def people(score, label, n_men=119):
+    """Return columns in which one person is a group, with this score and label."""
+    sex = np.array(["F"] * 120 + ["M"] * n_men + ["X"])
+    rng = np.random.default_rng(0)
+    scores = rng.beta(2, 3, sex.size).round(3)
+    labels = (rng.random(sex.size) < scores).astype(int)
+    scores[-1], labels[-1] = score, label
+    return {"s": scores, "sex": sex, "y": labels, "race": np.resize(["a", "b"], sex.size)}
+
+
+def outputs(result):
+    """Return all that is written of an audit, a series or a comparison, but for the date."""
+    written = [str(result), result.to_json(), result.to_html()]
+    if isinstance(result, ft.Audit):
+        written += [result.to_markdown(), *(result.to_frame(table).to_csv() for table in TABLES.split())]
+    else:
+        written.append(result.to_frame().to_csv())
+    return [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "", text) for text in written]
+
+
+def audit_rows(scores, sensitive, labels=None, **options):
+    return ft.audit(scores, labels, sensitive_features=sensitive, inference=INFERENCE, **options)
+
+
+MAKERS = {
+    "probabilities": lambda p: audit_rows(p["s"], p["sex"], p["y"]),
+    "without bounds": lambda p: audit_rows(9 * p["s"] - 3, p["sex"], p["y"]),
+    "within labels and strata": lambda p: audit_rows(
+        p["s"], p["sex"], p["y"], criterion="equalized_odds", strata=p["race"]
+    ),
+    "regression": lambda p: audit_rows(9 * p["s"] - 3, p["sex"], 4.5 * p["y"] + p["s"], task="regression"),
+    "weights": lambda p: audit_rows(p["s"], p["sex"], p["y"], sample_weight=np.linspace(1, 2, p["s"].size)),
+    "overlapping groups": lambda p: audit_rows(
+        p["s"], {"sex": p["sex"], "race": p["race"]}, p["y"], groups=ft.GroupPolicy(crossed=False)
+    ),
+    "histograms": lambda p: ft.audit_table(
+        pl.DataFrame(p), score="s", sensitive_features="sex", label="y", strata="race", inference=INFERENCE
+    ),
+    "histograms without bounds": lambda p: ft.audit_table(
+        pl.DataFrame(p).with_columns(s=9 * pl.col("s") - 3), score="s", sensitive_features="sex", inference=INFERENCE
+    ),
+    "series": lambda p: ft.audit_table(
+        pl.DataFrame(p).with_columns(
+            sex=pl.when(pl.int_range(pl.len()) >= 220).then(pl.lit("X")).otherwise("sex"),
+            month=pl.when((pl.int_range(pl.len()) % 2 == 0) & (pl.int_range(pl.len()) < 220) | (pl.col("sex") == "X"))
+            .then(pl.lit("2024-01-01"))
+            .otherwise(pl.lit("2024-02-01")),
+        ),
+        score="s",
+        sensitive_features="sex",
+        label="y",
+        by="month",
+        inference=INFERENCE,
+    ),
+    "comparison": lambda p: ft.compare(
+        audit_rows(p["s"], p["sex"], p["y"]), audit_rows(np.sqrt(p["s"]), p["sex"], p["y"])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_output_depends_on_the_score_or_label_of_a_group_of_one(name):
+    one, other = (outputs(MAKERS[name](people(*person))) for person in ((0.731, 1), (0.004, 0)))
+    assert one == other
+
+
+def test_means_over_all_groups_are_left_out():
+    columns = people(0.731, 1)
+    audit = audit_rows(columns["s"], columns["sex"])
+    assert audit.metrics_all_groups == {} == ft.Audit.from_json(audit.to_json()).metrics_all_groups
+    assert "Means over all" not in str(audit)
+
+
+def test_with_one_other_group_nothing_is_said_about_both_or_about_everyone():
+    columns = people(0.731, 1, n_men=0)
+    audit = audit_rows(columns["s"], columns["sex"], columns["y"])
+    stored = audit.to_dict()
+    assert {reading["value"] for reading in stored["readings"].values()} == {None}
+    assert (stored["thresholds"][0]["overall"], stored["thresholds"][0]["ratios"]) == (None, [None, None])
+    assert (stored["auc"], stored["metrics_all_groups"]) == (None, {})
+    assert "nan" not in str(audit)
+    assert str(ft.Audit.from_json(audit.to_json())) == str(audit)
+    audit.to_html()
+
+
+def test_a_group_of_one_is_no_target():
+    columns = people(0.731, 1)
+    with pytest.raises(ValueError, match="fewer than 5 rows"):
+        audit_rows(columns["s"], columns["sex"], target="X")

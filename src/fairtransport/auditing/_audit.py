@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from fairtransport._labels import TASKS, find_positive, infer_task, label_text
 from fairtransport._validation import check_choice, check_vector, check_weights
 from fairtransport.auditing._estimation import AlikeRows, estimate_audit
 from fairtransport.auditing._evidence import Evidence, RankScale, RowEvidence, Rows, with_label
+from fairtransport.auditing._withholding import withheld_groups, without_scores_of
 from fairtransport.auditing.errors.regression import moments_of_rows, moments_of_sums
 from fairtransport.auditing.options import Inference, Options, check_options
 from fairtransport.auditing.records import summarise_small_groups
@@ -196,25 +197,29 @@ def audit(
     weights = check_weights(sample_weight, size=values.size)
     positive, positive_label, labels = _read_labels(y_true, task, pos_label, size=values.size)
     check_criterion(criterion, has_labels=y_true is not None, is_regression=labels is not None)
-    grid = given or choose_grid(values, options, is_regression=labels is not None)
     layers = _make_layers(strata, labels if needs_labels(criterion) else None, len(made))
     if layers is not None and layers.n_rows != values.size:
         raise ValueError(f"strata has {layers.n_rows} rows, but scores has {values.size}.")
     sizes = made.counts if weights is None else made.select(weights > 0).counts
     settled = made.settle(options.groups.small, options.groups.min_size, sizes)
     summary = summarise_small_groups(options.groups, made.counts, made, settled)
+    hidden = withheld_groups(settled.counts)
+    shown = ~np.any([np.isin(codes, hidden) for codes in settled.memberships], axis=0)
+    grid = given or choose_grid(values[shown], options, is_regression=labels is not None)
     rows = Rows(grid.check(np.clip(values, grid.low, grid.high)), positive, labels, weights, settled, layers)
     inside = np.any([codes < len(settled) for codes in settled.memberships], axis=0)
     n_aside = int(np.count_nonzero(~np.any([codes < len(made) for codes in made.memberships], axis=0)))
     if not inside.all():
-        rows = rows.select(np.flatnonzero(inside))
+        rows, shown = rows.select(np.flatnonzero(inside)), shown[inside]
     histograms, scale = rows.count(grid), None
-    if grid.positions:  # scores without known bounds are compared by their ranks
-        scale, rows = RankScale.of(histograms), replace(rows, ranks=pooled_ranks(rows.scores, rows.weights))
-    evidence = RowEvidence(histograms, scale, rows=rows)
     n_empty = int(np.count_nonzero(~(histograms.weights > 0)))
     if n_empty:
         raise ValueError(f"sample_weight is zero in all rows of {n_empty} of {len(settled)} groups.")
+    if hidden:
+        histograms, rows = without_scores_of(histograms, hidden), rows.select(np.flatnonzero(shown))
+    if grid.positions:  # scores without known bounds are compared by their ranks
+        scale, rows = RankScale.of(histograms), replace(rows, ranks=pooled_ranks(rows.scores, rows.weights))
+    evidence = RowEvidence(histograms, scale, rows=rows)
     is_within = layers is not None or needs_labels(criterion)
     columns = () if strata is None or layers is None else tuple(c for c in layers.columns if c != LABEL_COLUMN)
     result = estimate_audit(
@@ -278,6 +283,8 @@ def audit_histograms(
         raise ValueError(f"{histograms!r} has rows in {len(present.groups)} group(s); at least 2 are needed.")
     settled = present.settle(options.groups.small, options.groups.min_size)
     summary = summarise_small_groups(options.groups, present.group_rows, present.groups, settled.groups)
+    hidden = withheld_groups(settled.group_rows)
+    settled = without_scores_of(settled, hidden) if hidden else settled
     scale = RankScale.of(settled) if settled.grid.positions else None
     is_within = bool(strata) or needs_labels(criterion)
     by_labels = is_regression and needs_labels(criterion)
@@ -285,11 +292,11 @@ def audit_histograms(
     return estimate_audit(
         Evidence(settled, scale),
         options,
-        _alike_histograms(settled, strata, criterion, scale) if is_within else None,
+        _alike_histograms(settled, strata, criterion, scale, hidden) if is_within else None,
         strata=columns,
         set_aside=set_aside,
         small_groups=summary,
-        residuals=None if residuals is None else moments_of_sums(residuals, settled.groups),
+        residuals=None if residuals is None else moments_of_sums(residuals, settled.groups, without=hidden),
     )
 
 
@@ -305,12 +312,27 @@ def check_criterion(criterion: str, *, has_labels: bool, is_regression: bool) ->
 
 
 def _alike_histograms(
-    histograms: GroupHistograms, strata: Mapping[str, GroupHistograms] | None, criterion: str, scale: RankScale | None
+    histograms: GroupHistograms,
+    strata: Mapping[str, GroupHistograms] | None,
+    criterion: str,
+    scale: RankScale | None,
+    hidden: Collection[int],
 ) -> Iterator[AlikeRows]:
     """Yield the histograms that a criterion compares groups in, by label and stratum, where they have rows."""
     regrouped: Iterable[tuple[str | None, GroupHistograms]] = [(None, histograms)]
     if strata:
         regrouped = ((name, part.regroup(histograms.groups)) for name, part in strata.items())
+    if strata and hidden:
+        labels = {histograms.groups.labels[index] for index in hidden}
+        regrouped = [
+            (
+                name,
+                without_scores_of(
+                    part, [at for at, label in enumerate(part.groups.labels) if label in labels], histograms.grid
+                ),
+            )
+            for name, part in regrouped
+        ]
     for name, part in regrouped:
         for label in labels_of(criterion) if part.has_labels else (None,):
             rows = part if label is None else with_label(part, label)

@@ -164,7 +164,7 @@ def score_readings(
     floors, _ = joint_noise_floors(strata, options.inference.n_permutations, rng)
     unit = spread * (grid.high - grid.low)
     exact = all(evidence.exact for evidence, _ in parts)
-    bounds = {} if exact else whole.histograms.bounds()
+    bounds = {} if exact else whole.histograms.filled().bounds()
     return {
         name: replace(reading.scaled(unit), resolution=(grid.high - grid.low) * bounds.get(name, 0.0))
         for name, reading in disparity_readings(strata, values, floors, options, rng, p_value=p_value).items()

@@ -61,6 +61,7 @@ from fairtransport.auditing.records import (
 )
 from fairtransport.auditing.result import Audit
 from fairtransport.criteria.criterion import needs_labels
+from fairtransport.groups import MIN_SHOWN_ROWS
 from fairtransport.histograms import GroupHistograms
 from fairtransport.metrics import NoiseFloor
 from fairtransport.strata import stratum_weights
@@ -320,6 +321,8 @@ def mean_difference(
 def summarise_group(evidence: Evidence, group: int, options: Options, *, judged: bool) -> GroupSummary:
     """Return the size, scores and errors of the group with this index."""
     histograms = evidence.histograms
+    if not histograms.weights[group] > 0:
+        return _withheld_group(histograms.groups.names[group], int(histograms.group_rows[group]))
     sample = evidence.sample(group)
     grid, error = histograms.grid, None
     if histograms.has_labels:
@@ -337,6 +340,12 @@ def summarise_group(evidence: Evidence, group: int, options: Options, *, judged:
         error=error,
         auc=estimate_auc(evidence, group, options) if histograms.has_labels else None,
     )
+
+
+def _withheld_group(name: str, rows: int) -> GroupSummary:
+    """Return the summary of a group whose rows no figure depends on."""
+    unknown = (math.nan,) * len(QUANTILE_LEVELS)
+    return GroupSummary(name, rows, float(rows), float(rows), False, math.nan, unknown, math.nan)
 
 
 def estimate_auc(evidence: Evidence, group: int, options: Options) -> Estimate | None:
@@ -369,7 +378,7 @@ def summarise_threshold(
         threshold=float(threshold),
         rates=rates,
         overall=evidence.selected(at, EVERYONE).value,
-        ratios=tuple(float(rate.value / top) if top > 0 else None for rate in outcomes),
+        ratios=tuple(float(rate.value / top) if top > 0 and rate.value >= 0 else None for rate in outcomes),
         lowest=lowest,
         highest=highest,
         difference=difference(higher, lower),
@@ -399,10 +408,16 @@ def estimate_audit(
     rng = np.random.default_rng(options.inference.random_state)
     options = place_thresholds(options, histograms)
     within = None if alike is None else compare_within(alike, evidence, options, rng)
+    filled = np.flatnonzero(histograms.weights > 0)  # figures of the others are withheld
     judged = histograms.effective_sizes >= options.groups.min_size
     compared, _ = groups_to_compare(histograms.effective_sizes, options.groups.min_size)
     reference = resolve_reference(options.reference, evidence, judged)
     target = make_norms(histograms, options.target)[0].group
+    if target >= 0 and target not in filled:
+        raise ValueError(
+            f"The group that is the target has fewer than {MIN_SHOWN_ROWS} rows: distances to it would be figures of "
+            "single people. Name a larger group."
+        )
     comparison = compare_groups(evidence, compared, target, options, rng)
     readings = comparison.readings
     grid = histograms.grid
@@ -430,17 +445,19 @@ def estimate_audit(
             replace(summarise_threshold(evidence, cut, options, compared), top_share=share)
             for cut, share in zip(options.thresholds, options.top_shares, strict=True)
         ),
-        distances=unit * evidence.distances,
+        distances=unit * _distances(evidence, filled),
         pair_p_values=comparison.pair_p_values,
         farthest=comparison.farthest,
         clearest=comparison.clearest,
         largest_distance=comparison.largest_distance,
-        metrics_all_groups={name: unit * value for name, value in evidence.disparities(options.target).items()},
+        metrics_all_groups={}
+        if filled.size < len(histograms.groups)
+        else {name: unit * value for name, value in evidence.disparities(options.target).items()},
         auc=estimate_auc(evidence, EVERYONE, options) if histograms.has_labels else None,
         **errors,
         within=within,
         histograms=histograms,
-        rank_distances=None if evidence.rank_scale is None else evidence.ranked().distances,
+        rank_distances=None if evidence.rank_scale is None else _distances(evidence.ranked(), filled),
         regression=regression,
         settings=Settings(
             target=_describe_target(options.target, histograms.groups.names, target),
@@ -464,6 +481,15 @@ def estimate_audit(
             task="regression" if residuals is not None else "classification" if histograms.has_labels else None,
         ),
     )
+
+
+def _distances(evidence: Evidence, groups: NDArray[np.intp]) -> Floats:
+    """Return the distances between every two of some groups; NaN for the others."""
+    if groups.size == len(evidence.histograms.groups):
+        return evidence.distances
+    distances = np.full((len(evidence.histograms.groups),) * 2, np.nan)
+    distances[np.ix_(groups, groups)] = evidence.only(groups).distances
+    return distances
 
 
 def _known_separation(
@@ -559,6 +585,7 @@ def compare_within(
             metrics={name: value / n_pairs.get(name, 1) for name, value in part.values.items()},
             floors={name: floor[name].mean / n_pairs.get(name, 1) for name in part.values},
             p_values=dict.fromkeys(part.values, p_value),
+            withheld=bool(part.evidence.histograms.group_rows.min() < MIN_SHOWN_ROWS),
         )
     comparison = compare_parts(parts, total, len(index), options, rng)
     readings = comparison.readings

@@ -99,8 +99,10 @@ class Evidence:
         return self.histograms.distances()
 
     @cached_property
-    def _samples(self) -> list[Sample]:
-        return [*self.histograms.samples(unit=True), self.histograms.sample_of_everyone(unit=True)]
+    def _samples(self) -> dict[int, Sample]:
+        filled = np.flatnonzero(self.histograms.weights > 0)  # figures of the others are withheld
+        samples = dict(zip(filled.tolist(), self.histograms.only(filled).samples(unit=True), strict=True))
+        return {**samples, EVERYONE: self.histograms.sample_of_everyone(unit=True)}
 
     def sample(self, group: int) -> Sample:
         """Return the distribution of a group's scores."""

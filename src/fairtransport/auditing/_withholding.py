@@ -8,22 +8,65 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fairtransport._arrays import Floats
+from fairtransport.groups import MIN_SHOWN_ROWS
+from fairtransport.histograms import Grid, GroupHistograms
 
 if TYPE_CHECKING:
     from fairtransport.auditing.errors import ErrorRates, RegressionErrors, Separation
-    from fairtransport.auditing.records import AuditData, PairSummary, ThresholdSummary
+    from fairtransport.auditing.records import AuditData, PairSummary, Reading, ThresholdSummary, WithinStrata
 
     AuditT = TypeVar("AuditT", bound=AuditData)
 
 
+def withheld_groups(rows: ArrayLike) -> tuple[int, ...]:
+    """Return the indices of the groups whose rows no figure depends on; none unless two other groups are left.
+
+    Figures of all rows minus those of the other groups would be those of single people.
+    """
+    few = np.asarray(rows) < MIN_SHOWN_ROWS
+    return tuple(np.flatnonzero(few).tolist()) if np.count_nonzero(~few) >= 2 else ()
+
+
+def without_scores_of(
+    histograms: GroupHistograms, groups: Collection[int], grid: Grid | None = None
+) -> GroupHistograms:
+    """Return histograms without the weight of some groups, whose numbers of rows stay.
+
+    Nodes that are scores of others are kept, or those of ``grid``.
+    """
+    hidden = np.isin(np.arange(len(histograms.groups)), list(groups))
+    cells = np.asarray(hidden if histograms.members is None else histograms.members[hidden].any(axis=0))
+    old = histograms.grid
+    nodes = np.ones(old.n_nodes, dtype=np.bool_)
+    if old.positions and grid is not None:
+        nodes = np.isin(old.nodes, grid.nodes)
+    elif old.positions:
+        occupied = np.asarray(histograms.masses[:, ~cells].any(axis=(0, 1)))
+        nodes = occupied if np.count_nonzero(occupied) > 1 else nodes
+        grid = Grid.at(old.nodes[nodes])
+
+    def kept(masses: Floats) -> Floats:
+        return np.where(cells[:, None], 0.0, masses)[..., nodes]
+
+    squares = None if histograms.squares is None else kept(histograms.squares)
+    return replace(histograms, masses=kept(histograms.masses), squares=squares, grid=grid or old)
+
+
 def withhold_small_groups(audit: AuditT) -> AuditT:
-    """Return an audit in which the figures of groups with fewer than `MIN_SHOWN_ROWS` rows are NaN or None."""
+    """Return an audit in which the figures of groups with fewer than `MIN_SHOWN_ROWS` rows are NaN or None.
+
+    So are figures of all people where fewer than two groups are left.
+    """
     hidden = {index for index, group in enumerate(audit.groups) if group.withheld}
+    if audit.within is not None and any(stratum.withheld for stratum in audit.within.strata):
+        audit = replace(audit, within=_within(audit.within))
     if not hidden:
         return audit
     names = {audit.groups[index].name for index in hidden}
+    audit = _without_figures_of_everyone(audit) if any(not math.isnan(audit.groups[i].mean) for i in hidden) else audit
 
     def by_group(figures: Any) -> Any:
         return tuple(_blank(figure) if index in hidden else figure for index, figure in enumerate(figures))
@@ -67,6 +110,7 @@ def withhold_small_groups(audit: AuditT) -> AuditT:
             for index, group in enumerate(audit.groups)
         ),
         thresholds=tuple(_threshold(at, hidden, by_group) for at in audit.thresholds),
+        metrics_all_groups={},  # also those that earlier releases stored
         distances=_matrix(audit.distances, hidden),
         pair_p_values=_matrix(audit.pair_p_values, hidden),
         rank_distances=None if audit.rank_distances is None else _matrix(audit.rank_distances, hidden),
@@ -79,7 +123,69 @@ def withhold_small_groups(audit: AuditT) -> AuditT:
         cross_auc=crossed,
         within=within,
         regression=None if audit.regression is None else _regression(audit.regression, hidden, names),
-        histograms=audit.histograms.without_scores_of(hidden),
+        histograms=without_scores_of(audit.histograms, hidden),
+    )
+
+
+def _without_figures_of_everyone(audit: AuditT) -> AuditT:
+    """Withhold what two groups or more are compared by, and what is said of all people."""
+    hidden = next(index for index, group in enumerate(audit.groups) if group.withheld)
+    within, calibration, regression, separation = audit.within, audit.calibration, audit.regression, audit.separation
+    if within is not None and not within.judged:
+        within = _within(within)
+    if calibration is not None:
+        overall = replace(_blank(calibration.overall), bins=())
+        calibration = replace(calibration, overall=overall, largest_error=None, worst=None)
+    if regression is not None:
+        regression = replace(
+            regression,
+            overall=dict.fromkeys(regression.overall),
+            deciles=(),
+            label_mean=math.nan,
+            label_deviation=math.nan,
+        )
+    if separation is not None:
+        separation = replace(separation, disparity=None, equalized_odds=None, negatives=None, positives=None)
+    return replace(
+        audit,
+        groups=tuple(replace(group, distance_to_everyone=math.nan) for group in audit.groups),
+        readings=_blank_readings(audit.readings),
+        thresholds=tuple(
+            replace(at, overall=math.nan, ratios=(None,) * len(at.ratios), lowest=hidden, highest=hidden)
+            for at in audit.thresholds
+        ),
+        largest_distance=_blank(audit.largest_distance),
+        farthest=_unordered(audit.farthest),
+        clearest=_unordered(audit.clearest),
+        metrics_all_groups={},
+        auc=None,
+        error_rates=tuple(replace(at, overall=dict.fromkeys(at.overall)) for at in audit.error_rates),
+        separation=separation,
+        calibration=calibration,
+        within=within,
+        regression=regression,
+    )
+
+
+def _blank_readings(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+    return {name: replace(_blank(reading), p_value=None) for name, reading in readings.items()}
+
+
+def _unordered(pair: PairSummary) -> PairSummary:
+    """Withhold the figures of two groups, and which of them has the lower scores."""
+    return replace(_blank(pair), lower=min(pair.lower, pair.higher), higher=max(pair.lower, pair.higher))
+
+
+def _within(within: WithinStrata) -> WithinStrata:
+    return replace(
+        within,
+        strata=tuple(replace(stratum, metrics={}, floors={}, p_values={}) for stratum in within.strata),
+        readings=_blank_readings(within.readings),
+        distances=np.full_like(within.distances, np.nan),
+        pair_p_values=np.full_like(within.pair_p_values, np.nan),
+        farthest=_unordered(within.farthest),
+        clearest=_unordered(within.clearest),
+        largest_distance=_blank(within.largest_distance),
     )
 
 
@@ -111,9 +217,10 @@ def _matrix(values: Floats, hidden: Collection[int]) -> Floats:
 
 
 def _threshold(at: ThresholdSummary, hidden: Collection[int], by_group: Any) -> ThresholdSummary:
-    extremes = {}
+    extremes: dict[str, Any] = {}
     if at.lowest in hidden or at.highest in hidden:
-        extremes = {"difference": _blank(at.difference), "ratio": _blank(at.ratio), "conclusive": False}
+        extremes = {"difference": _blank(at.difference), "ratio": _blank(at.ratio)}
+        extremes |= {"four_fifths": False, "conclusive": False}
     ratios = tuple(None if index in hidden else ratio for index, ratio in enumerate(at.ratios))
     errors = None if at.errors is None else by_group(at.errors)
     return replace(at, rates=by_group(at.rates), ratios=ratios, errors=errors, **extremes)
@@ -127,6 +234,8 @@ def _error_rates(at: ErrorRates, hidden: Collection[int], names: Collection[str]
             for rate, gap in at.gaps.items()
         },
     }
+    undefined = {rate: tuple(name for name in each if name not in names) for rate, each in at.undefined.items()}
+    changes["undefined"] = {rate: each for rate, each in undefined.items() if each}
     for figure in ("equalized_odds", "equal_opportunity"):
         if None in (changes["gaps"]["true_positive_rate"], changes["gaps"]["false_positive_rate"]):
             changes[figure] = None

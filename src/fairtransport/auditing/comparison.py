@@ -262,7 +262,8 @@ def comparison_tables(comparison: AuditComparison) -> list[Table]:
     )
     rows = [
         _change_row(
-            *METRIC_NAMES[metric],
+            METRIC_NAMES[metric][0],
+            f"{METRIC_NAMES[metric][1]}{_uncorrected(comparison, metric)}",
             change,
             distance=None if metric == "error_rate" else partial(distance_text, before, metric=metric),
         )
@@ -271,7 +272,10 @@ def comparison_tables(comparison: AuditComparison) -> list[Table]:
     if comparison.auc is not None:
         note = "Probability that a positive row scores above a negative one."
         rows.append(_change_row("Area under the ROC curve", note, comparison.auc, distance=three_digits))
-    noise = "*: beyond noise, the interval of the change does not contain 0; the two audits are treated as independent."
+    noise = (
+        "Distances are corrected for chance: without the upward bias of small groups. Beyond noise (in text *): the "
+        "interval of the change does not contain 0; the two audits are treated as independent."
+    )
     tables = [Table("changes", "What changed", "", "Metric", columns, tuple(rows), noise, 25)]
     for number, threshold in enumerate(comparison.thresholds):
         ratios = " and ".join("none" if ratio is None else f"{ratio:.2f}" for ratio in threshold.ratios)
@@ -294,6 +298,19 @@ def comparison_tables(comparison: AuditComparison) -> list[Table]:
             )
         )
     return [*tables, _pair_table(comparison, names)]
+
+
+def _uncorrected(comparison: AuditComparison, metric: str) -> str:
+    """Return what was observed and what chance shows, of a disparity."""
+    audits = comparison.before, comparison.after
+    readings = [audit.mean_readings[metric] for audit in audits]
+    if any(reading.floor is None or math.isnan(reading.value) for reading in readings):
+        return ""
+    observed, chance = (
+        " and ".join(distance_text(comparison.before, getattr(each, part), metric) for each in readings)
+        for part in ("value", "floor")
+    )
+    return f" Corrected for chance: observed {observed}, by chance {chance}."
 
 
 def _change_row(name: str, note: str, change: Change, *, distance: Callable[[float], str] | None = None) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._arrays import Floats
-from fairtransport._columns import say_columns
-from fairtransport._text import interval_text, number_text, percent, score_text, three_digits
+from fairtransport._columns import default_names, say_columns
+from fairtransport._text import interval_text, isolated, number_text, percent, score_text, shorten, three_digits
 from fairtransport.auditing.proportions import Estimate, Tally, agreeing, complement, difference, holm, ratio
 from fairtransport.auditing.provenance import Provenance
 from fairtransport.criteria.criterion import criterion_text
@@ -43,6 +44,8 @@ class StratumSummary:
     metrics, floors, p_values : dict of str to float
         The paper's sums, and the ``rank_disparity``, a mean over pairs; p-values are adjusted for the number of strata
         (Holm). Empty when set aside: fewer than two groups to compare, or no rows of the group that is the target.
+    withheld : bool
+        Whether a group that is compared has fewer than 5 rows here, so that figures are not shown.
     """
 
     name: str
@@ -54,6 +57,7 @@ class StratumSummary:
     metrics: Mapping[str, float]
     floors: Mapping[str, float]
     p_values: Mapping[str, float]
+    withheld: bool = False
 
     @property
     def n_compared(self) -> int:
@@ -499,12 +503,22 @@ def compared_groups(audit: AuditData) -> tuple[int, ...]:
 
 # Scores, thresholds and distances in words: shares of a known range, or units of scores without known bounds.
 
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 _LARGEST = "kolmogorov_smirnov_disparity"
 
 
 def scores_word(audit: AuditData, *, plural: bool = True) -> str:
     """Return what the scores are: ``"predictions"`` of a regression, or ``"scores"``."""
     return ("prediction" if audit.settings.task == "regression" else "score") + ("s" if plural else "")
+
+
+def group_text(audit: AuditData, name: str, width: int = 40) -> str:
+    """Return the name of a group for use in a sentence: ``"sex 1"`` where it is a bare number."""
+    text = isolated(name, width, audit.names)
+    columns = audit.settings.columns
+    if len(columns) != 1 or not _NUMBER.fullmatch(name):
+        return text
+    return f"{'group' if columns == default_names(1) else shorten(columns[0], width)} {text}"
 
 
 def cut_text(audit: AuditData, threshold: float) -> str:
@@ -523,12 +537,17 @@ def threshold_text(audit: AuditData, at: ThresholdSummary) -> str:
     cut = cut_text(audit, at.threshold)
     if at.top_share is None:
         return f"Above {cut}"
-    return f"In the top {100 * at.overall:.3g}% of {scores_word(audit)} (above {cut})"
+    return f"In the {_top_text(at)} of {scores_word(audit)} (above {cut})"
 
 
 def threshold_heading(audit: AuditData, at: ThresholdSummary) -> str:
     """Return a short name of a threshold: ``"above 0.5"``, ``"top 10%"``."""
-    return f"above {cut_text(audit, at.threshold)}" if at.top_share is None else f"top {100 * at.overall:.3g}%"
+    return f"above {cut_text(audit, at.threshold)}" if at.top_share is None else _top_text(at)
+
+
+def _top_text(at: ThresholdSummary) -> str:
+    share = at.top_share if math.isnan(at.overall) else at.overall
+    return f"top {100 * (share or 0.0):.3g}%"
 
 
 def unit_points(audit: AuditData) -> Iterator[str]:

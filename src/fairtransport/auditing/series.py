@@ -22,6 +22,8 @@ from fairtransport.auditing.proportions import holm
 from fairtransport.auditing.records import points_text
 from fairtransport.auditing.result import plain_values
 from fairtransport.auditing.tables import Cell, Column, Row, Table, interval_head, p_value_text
+from fairtransport.groups import MIN_SHOWN_ROWS
+from fairtransport.histograms import GroupHistograms
 from fairtransport.storage import write_atomically
 from fairtransport.tables import TableCounts
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _ESTABLISHED = frozenset({"matters", "different", "small"})
+_ROUNDING = 1e-9  # of a sum of weights, from which one of them was subtracted
 _CONTROL = 3.0  # standard errors from the centre line to the control limits
 
 
@@ -200,18 +203,49 @@ def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSer
     inference = options.pop("inference", None) or Inference()
     needed = math.ceil(2 * len(counts.strata) / (1 - inference.confidence))
     options["inference"] = replace(inference, n_permutations=max(inference.n_permutations, needed))
-    overall = audit_counts(replace(counts, strata={}), **options)
     audits, set_aside = {}, {}
     for value in sorted(counts.strata, key=_order(counts.strata)):
         histograms = counts.strata[value]
         if np.count_nonzero(histograms.group_rows) < 2:
             set_aside[value] = "one group"
             continue
+        if np.count_nonzero(histograms.group_rows >= MIN_SHOWN_ROWS) < 2:
+            set_aside[value] = f"fewer than two groups of {MIN_SHOWN_ROWS} rows or more"
+            continue
         part = replace(counts, histograms=histograms, strata={}, set_aside={}, residuals=None)
         audits[value] = audit_counts(part, **options)
     if not audits:
         raise ValueError(f"No value of {say_columns([by])} has rows of two groups.")
+    overall = audit_counts(replace(counts, histograms=_without_few_rows(counts), strata={}), **options)
     return AuditSeries(by, audits, overall, set_aside)
+
+
+def _without_few_rows(counts: TableCounts) -> GroupHistograms:
+    """Return the histograms of all rows without those of fewer than `MIN_SHOWN_ROWS` rows of a group with one value.
+
+    Figures of all values minus those of the others would be those of single people.
+    """
+    whole = counts.histograms
+    known = {label for label, rows in zip(whole.groups.labels, whole.group_rows, strict=True) if rows >= MIN_SHOWN_ROWS}
+    index = {cell: number for number, cell in enumerate(_cells(whole))}
+    masses, squares = whole.masses.copy(), None if whole.squares is None else whole.squares.copy()
+    for part in counts.strata.values():
+        few = known & {part.groups.labels[at] for at in np.flatnonzero(part.group_rows < MIN_SHOWN_ROWS)}
+        for number, cell in enumerate(_cells(part)):
+            if few & cell:
+                masses[:, index[cell]] -= part.masses[:, number]
+                if squares is not None and part.squares is not None:
+                    squares[:, index[cell]] -= part.squares[:, number]
+    left = masses > _ROUNDING * whole.masses
+    squares = None if squares is None else np.where(left, squares, 0.0)
+    return replace(whole, masses=np.where(left, masses, 0.0), squares=squares).filled()
+
+
+def _cells(histograms: GroupHistograms) -> list[frozenset[Any]]:
+    """Return the labels of the groups that each cell of histograms belongs to."""
+    labels = histograms.groups.labels
+    members = np.eye(len(labels), dtype=np.bool_) if histograms.members is None else histograms.members
+    return [frozenset(labels[at] for at in np.flatnonzero(cell)) for cell in members.T]
 
 
 def _order(values: Any) -> Any:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from fairtransport.auditing.records import AuditData, Reading, WithinStrata
 
 EMPTY = "\N{EN DASH}"
+#: The foot of tables with rates that have no rows.
+_NO_ROWS = f"{EMPTY}: no rows to compute the rate from"
 #: The foot of tables with groups whose figures are not shown.
 WITHHELD = f"{EMPTY}: withheld, as figures of fewer than {MIN_SHOWN_ROWS} rows would be those of single people."
 
@@ -320,11 +322,18 @@ def calibration_tables(audit: AuditData) -> list[Table]:
 def _with_feet(audit: AuditData, tables: Iterable[Table]) -> list[Table]:
     """Return tables that say why figures of some of their groups are withheld."""
     return [
-        replace(table, foot=f"{table.foot} {WITHHELD}".strip())
+        replace(table, foot=_with_withheld(table.foot))
         if any(row.group is not None and audit.groups[row.group].withheld for row in table.rows)
         else table
         for table in tables
     ]
+
+
+def _with_withheld(foot: str) -> str:
+    """Return a foot that says why figures are withheld, with one meaning for each mark."""
+    if f"{_NO_ROWS}." in foot:
+        return foot.replace(f"{_NO_ROWS}.", f"{_NO_ROWS}, or{WITHHELD.removeprefix(f'{EMPTY}:')}")
+    return f"{foot} {WITHHELD}".strip()
 
 
 def _stratum_tables(audit: AuditData, within: WithinStrata) -> list[Table]:
@@ -374,7 +383,7 @@ def _metric_table(audit: AuditData) -> Table:
         "between two groups' shares among those selected, averaged over all shares of people selected. "
     )
     foot, judged = "", sum(group.judged for group in audit.groups)
-    if 2 <= judged < len(audit.groups):
+    if 2 <= judged < len(audit.groups) and audit.metrics_all_groups:
         to_target, to_everyone, pairs = (
             distance_text(audit, value / n_distances(name, len(audit.groups)))
             for name, value in audit.metrics_all_groups.items()
@@ -400,8 +409,8 @@ def _metrics(audit: AuditData, readings: Mapping[str, Reading]) -> dict[str, Any
         name, description = METRIC_NAMES[metric]
         column = Column("", percent if metric == "error_rate" else partial(distance_text, audit, metric=metric))
         corrected = None if reading.floor is None else reading.corrected
-        figures = (reading.value, (reading.low, reading.high), corrected, reading.floor)
-        margin = None if math.isinf(reading.margin) else Cell(f"± {column.show(reading.margin)}", reading.margin)
+        figures = (reading.value, _limits(reading), corrected, reading.floor)
+        margin = None if not math.isfinite(reading.margin) else Cell(f"± {column.show(reading.margin)}", reading.margin)
         values = (Cell(column.text(value), _raw(value)) for value in figures)
         rows.append(Row(name, (*values, reading.p_value, margin), note=description))
     columns = (
@@ -618,7 +627,7 @@ def _rate_tables(audit: AuditData) -> list[Table]:
                 cells.append(Cell(column.text(estimate) + few, _raw(estimate), column.text(estimate, brief=True) + few))
             rows.append(Row(rates.name, tuple(cells), index))
         marked = any(cell.shown.endswith("?") for row in rows for cell in row.values)
-        empty = f"{EMPTY}: no rows to compute the rate from." if at.undefined else ""
+        empty = f"{_NO_ROWS}." if at.undefined else ""
         rows.append(Row(EVERYONE, tuple(at.overall[rate] for rate in RATE_NAMES)))
         table = Table(
             key=f"errors-{number}",

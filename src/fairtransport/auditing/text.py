@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from fairtransport._text import number_text, one_line, plain, shorten, three_digits, wrap
+from fairtransport._text import number_text, one_line, plain, three_digits, wrap
 from fairtransport.auditing.proportions import Estimate
-from fairtransport.auditing.records import QUANTILE_LEVELS, compare_rates, scores_word
+from fairtransport.auditing.records import QUANTILE_LEVELS, compare_rates, group_text, scores_word
 from fairtransport.auditing.tables import audit_tables, method_notes
 from fairtransport.auditing.verdict import threshold_sentence
 
@@ -46,7 +46,7 @@ def _farthest(audit: AuditData) -> str:
     pair = audit.farthest
     if math.isnan(pair.distance):
         return ""
-    lower, higher = (shorten(name, 23, audit.names) for name in (pair.lower, pair.higher))
+    lower, higher = (plain(group_text(audit, name, 23)) for name in (pair.lower, pair.higher))
     start, end, cut = (
         f"{value:.3g}" if audit.settings.bounded else number_text(value)
         for value in (*pair.most_between, pair.threshold)

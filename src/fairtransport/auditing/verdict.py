@@ -8,17 +8,19 @@ from dataclasses import asdict, dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING, Any, Literal
 
-from fairtransport._text import count_word, isolated, one_line, percent, plain
+from fairtransport._text import count_word, one_line, percent, plain
 from fairtransport.auditing.errors.summary import errors_sentence
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import (
     compared_groups,
     cut_text,
     four_fifths_text,
+    group_text,
     points_text,
     threshold_text,
     unit_points,
 )
+from fairtransport.groups import MIN_SHOWN_ROWS
 
 if TYPE_CHECKING:
     from fairtransport.auditing.records import AuditData, GroupSummary, ThresholdSummary
@@ -192,9 +194,9 @@ def _p_text(verdict: Verdict) -> str:
     return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
 
 
-def _gap(verdict: Verdict) -> str:
+def _gap(audit: AuditData, verdict: Verdict) -> str:
     """Describe the difference between the two groups that the verdict names."""
-    lower, higher = _ends(verdict)
+    lower, higher = _ends(audit, verdict)
     estimate = verdict.difference
     if estimate is None:
         return f"{higher} and {lower}"
@@ -208,9 +210,9 @@ def _gap(verdict: Verdict) -> str:
     )
 
 
-def _ends(verdict: Verdict) -> list[str]:
+def _ends(audit: AuditData, verdict: Verdict) -> list[str]:
     """Return the names of the lower and the higher group."""
-    return [isolated(name, among=(*verdict.judged, *verdict.set_aside)) for name in (verdict.lower, verdict.higher)]
+    return [group_text(audit, name) for name in (verdict.lower, verdict.higher) if name is not None]
 
 
 def _over(verdict: Verdict) -> str:
@@ -229,7 +231,7 @@ def _thresholds(verdict: Verdict) -> str:
 def _sentence(audit: AuditData, verdict: Verdict) -> str:
     """Return the verdict in words, by its status."""
     groups = f"{count_word(len(verdict.judged))} groups"
-    material, gap, p_text = f"{points_text(verdict.materiality)} points", _gap(verdict), _p_text(verdict)
+    material, gap, p_text = f"{points_text(verdict.materiality)} points", _gap(audit, verdict), _p_text(verdict)
     averaged = f"averaged over {_thresholds(verdict)}"
     largest = f"{points_text((audit.within or audit).largest_distance.high)} percentage points"
     confidence = f"({verdict.confidence:.0%} confidence)"
@@ -251,7 +253,7 @@ def _sentence(audit: AuditData, verdict: Verdict) -> str:
         f"the {material} that matter.",
         "cannot_tell": f"These rows cannot tell whether the {groups} are scored differently: no difference is "
         f"established ({p_text}), but one of up to {largest}, {averaged}, cannot be ruled out between "
-        f"{' and '.join(_ends(verdict))} {confidence}.",
+        f"{' and '.join(_ends(audit, verdict))} {confidence}.",
         "too_few_rows": f"Too few rows to judge: {too_few}.",
         "constant": f"All {audit.rows:,} scores are equal, so no group is scored differently from another.",
     }
@@ -263,10 +265,13 @@ def _points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
         return
     if verdict.mean_difference is not None and verdict.n_pairs > 1 and verdict.status != "too_few_rows":
         mean, largest = verdict.mean_difference, (audit.within or audit).largest_distance
+        interval = _interval(verdict, largest)
+        if verdict.different and verdict.difference is not None and interval != _interval(verdict, verdict.difference):
+            interval += ", whichever pair is the farthest apart"
         yield (
             f"On average over the {verdict.n_pairs:,} pairs of groups, they lie {points_text(mean.value)} percentage "
             f"points apart ({_interval(verdict, mean)}), and their largest distance is {points_text(largest.value)} "
-            f"({_interval(verdict, largest)}). P-values of pairs are adjusted for their number (Holm)."
+            f"({interval}). P-values of pairs are adjusted for their number (Holm)."
         )
     yield from unit_points(audit)
     yield from _other_criterion(audit)
@@ -294,7 +299,7 @@ def _other_criterion(audit: AuditData) -> Iterator[str]:
         )
     parity = form_verdict(replace(audit, within=None, settings=replace(audit.settings, criterion=_PARITY, strata=())))
     if parity.status not in {"constant", "too_few_rows"}:
-        found = _gap(parity) if parity.different else f"no difference is established ({_p_text(parity)})"
+        found = _gap(audit, parity) if parity.different else f"no difference is established ({_p_text(parity)})"
         yield f"Among all people ({parity.criterion}), {found}."
     if audit.settings.criterion != _PARITY:
         yield CRITERIA_CONFLICT
@@ -302,11 +307,13 @@ def _other_criterion(audit: AuditData) -> Iterator[str]:
 
 def threshold_sentence(audit: AuditData, at: ThresholdSummary) -> str:
     """Return the lowest and the highest share selected at a threshold, and their ratio."""
-    low, high = (isolated(audit.groups[index].name, among=audit.names) for index in (at.lowest, at.highest))
+    low, high = (group_text(audit, audit.groups[index].name) for index in (at.lowest, at.highest))
     chosen = "selected" if at.favourable == "high" else "flagged"
     where = threshold_text(audit, at)
     if at.four_fifths is None:
         return f"{where} {four_fifths_text(at)}."
+    if math.isnan(at.overall):
+        return f"{where}, shares are withheld: fewer than two groups have {MIN_SHOWN_ROWS} rows."
     if math.isnan(at.rates[at.lowest].value) or math.isnan(at.rates[at.highest].value):
         return f"{where}, {percent(at.overall)} of all rows are {chosen}."
     if at.lowest == at.highest:
@@ -332,10 +339,7 @@ def _threshold_points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
 
 
 def _set_aside(audit: AuditData, verdict: Verdict) -> str:
-    entries = [
-        f"{isolated(name, among=audit.names)} ({reason})"
-        for name, reason in list(verdict.set_aside.items())[:_MAX_NAMES]
-    ]
+    entries = [f"{group_text(audit, name)} ({reason})" for name, reason in list(verdict.set_aside.items())[:_MAX_NAMES]]
     count = len(verdict.set_aside)
     more = f" and {count - _MAX_NAMES} more" if count > _MAX_NAMES else ""
     subject = "One group is" if count == 1 else f"{count_word(count).capitalize()} groups are"

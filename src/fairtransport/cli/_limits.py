@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import fairtransport as ft
+from fairtransport.cli._errors import misuse
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit, Estimate, Reading
@@ -175,7 +176,7 @@ def parse_limits(
     given = {None: True, "--label": labelled, "--strata": stratified}
     for limit in limits:
         if not given[limit.metric.needs]:
-            raise ValueError(f"A limit on {limit.alias} needs {limit.metric.needs}.")
+            raise misuse(f"A limit on {limit.alias} needs {limit.metric.needs}")
     return limits
 
 
@@ -185,11 +186,11 @@ def _parse(text: str, known: dict[str, Metric], *, option: str, upper: bool) -> 
     metric = names.get(alias.strip())
     if metric is None:
         listed = ", ".join(f"{short} ({one.name})" for short, one in known.items())
-        raise ValueError(f"{option} does not know the metric {alias!r}; it knows {listed}.")
+        raise misuse(f"{option} does not know the metric {alias!r}; it knows {listed}")
     try:
         bound = float(number)
     except ValueError:
         bound = math.nan
     if not math.isfinite(bound):
-        raise ValueError(f"{option} must be NAME=NUMBER, such as {next(iter(known))}=.1; got {text!r}.")
+        raise misuse(f"{option} must be NAME=NUMBER, such as {next(iter(known))}=.1; got {text!r}")
     return Limit(alias.strip(), metric, bound, upper)

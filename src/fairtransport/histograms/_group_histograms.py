@@ -243,16 +243,6 @@ class GroupHistograms:
             members=None if self.members is None else self.members[kept][:, cells],
         )
 
-    def without_scores_of(self, groups: Iterable[int]) -> GroupHistograms:
-        """Return the histograms without the weight of some groups, whose numbers of rows stay."""
-        hidden = np.isin(np.arange(len(self.groups)), list(groups))
-        cells = np.asarray(hidden if self.members is None else self.members[hidden].any(axis=0))
-        kept, grid = np.arange(self.grid.n_nodes), self.grid
-        if grid.positions:  # nodes are scores that occur
-            kept = np.union1d(np.flatnonzero(self.masses[:, ~cells].sum(axis=(0, 1))), [0, grid.n_bins])
-            grid = Grid.at(grid.nodes[kept])
-        return self._changed(lambda masses: np.where(cells[:, None], 0.0, masses[..., kept]), grid=grid)
-
     def _one_row_each(self) -> Groups:
         codes = np.arange(len(self.groups), dtype=np.int64)
         return replace(self.groups, memberships=(codes,) * len(self.groups.memberships))

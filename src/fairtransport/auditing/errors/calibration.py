@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -105,6 +106,7 @@ def _fit(negatives: WeightedSample, positives: WeightedSample, *, n_parameters: 
 
 _MAX_BINS = 10
 _MIN_ROWS = 20  # effective rows of a bin, about
+_UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 _MIN_COMPARED = 100  # effective rows of a group whose error is compared, for five bins; all where no group has as many
 
 
@@ -204,13 +206,15 @@ def estimate_calibration(
     sizes = evidence.histograms.effective_sizes
     compared = [group for group in compared if sizes[group] >= _MIN_COMPARED] or compared
     n_bins = int(np.clip(min(sizes[group] for group in compared) // _MIN_ROWS, 1, _MAX_BINS))
-    rows = [_LabelledRows.of(evidence, group, n_bins) for group in range(len(names))]
-    noise = [each.noise(rng) for each in rows]
+    filled = evidence.histograms.weights > 0  # figures of the others are withheld
+    rows = [_LabelledRows.of(evidence, group, n_bins) if filled[group] else None for group in range(len(names))]
+    noise = [None if each is None else each.noise(rng) for each in rows]
     everyone = _LabelledRows.of(evidence, EVERYONE, n_bins)
     largest, worst = None, None
     if probabilities:
-        parts = [rows[group] for group in compared]
-        largest = _largest_error(parts, [noise[group] for group in compared], options.inference.confidence)
+        parts = [part for group in compared if (part := rows[group]) is not None]
+        drawn = [draws for group in compared if (draws := noise[group]) is not None]
+        largest = _largest_error(parts, drawn, options.inference.confidence)
         worst = int(compared[int(np.argmax([part.error(part.deviations) for part in parts]))])
     return Calibration(
         probabilities=probabilities,
@@ -218,7 +222,9 @@ def estimate_calibration(
             "everyone", evidence, everyone.noise(rng), options.inference.confidence, probabilities
         ),
         groups=tuple(
-            each.calibration(name, evidence, one, options.inference.confidence, probabilities)
+            GroupCalibration(name, _UNKNOWN, (), None, None, None)
+            if each is None or one is None
+            else each.calibration(name, evidence, one, options.inference.confidence, probabilities)
             for name, each, one in zip(names, rows, noise, strict=True)
         ),
         largest_error=largest,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -287,10 +287,15 @@ def moments_of_rows(rows: Rows, edges: Floats) -> ResidualMoments:
     return ResidualMoments(centre, scale, sums, products, edges)
 
 
-def moments_of_sums(sums: ResidualSums, groups: Groups) -> ResidualMoments:
-    """Return the sums that an engine computed, by the groups of an audit; rows of no group are left out."""
+def moments_of_sums(sums: ResidualSums, groups: Groups, *, without: Collection[int] = ()) -> ResidualMoments:
+    """Return the sums that an engine computed, by the groups of an audit; rows of no group are left out.
+
+    So are the rows of the groups with the indices in ``without``.
+    """
     encoded = groups.encode(sums.groups)
-    members = [*encoded.rows, np.unique(np.concatenate(encoded.rows))]
+    left_out = np.concatenate([np.empty(0, np.int64), *(encoded.rows[group] for group in without)])
+    by_group = [np.setdiff1d(rows, left_out) for rows in encoded.rows]
+    members = [*by_group, np.unique(np.concatenate(by_group))]
     n_deciles = sums.edges.size + 1
     totals = np.zeros((len(members), n_deciles, N_TERMS))
     products = np.zeros((len(members), n_deciles, N_TERMS, N_TERMS))

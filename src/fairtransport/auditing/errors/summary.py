@@ -13,7 +13,7 @@ from fairtransport._text import isolated, percent, score_text
 from fairtransport.auditing.errors.separation import N_DRAWS, interval_of_norm
 from fairtransport.auditing.options import Options
 from fairtransport.auditing.proportions import Estimate, area_under_curve, difference
-from fairtransport.auditing.records import threshold_text
+from fairtransport.auditing.records import group_text, threshold_text
 
 if TYPE_CHECKING:
     from fairtransport.auditing._evidence import Evidence
@@ -41,7 +41,7 @@ def _rates_sentence(audit: AuditData) -> str | None:
         if gap is None or not gap.judged:
             return None
         ends = (
-            f"{percent(estimate.value)} ({isolated(audit.names[at], among=audit.names)})"
+            f"{percent(estimate.value)} ({group_text(audit, audit.names[at])})"
             for at in (gap.lowest, gap.highest)
             if (estimate := first.groups[at].rates[rate]) is not None
         )
@@ -61,7 +61,7 @@ def _residuals_sentence(audit: AuditData, errors: RegressionErrors) -> str | Non
     ends = {}
     for figure in ("rmse", "mean_residual"):
         known = [
-            (each.value, isolated(group.name, among=audit.names))
+            (each.value, group_text(audit, group.name))
             for group in judged
             if (each := group.figures[figure]) is not None
         ]

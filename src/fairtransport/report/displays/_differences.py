@@ -413,7 +413,9 @@ def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
     for ax, (value, audit) in zip(axes.flat, audits, strict=False):
         points = display_points(audit.histograms, _POINTS)
         curves = np.full((len(everyone), _POINTS), np.nan)
-        curves[[order[label] for label in audit.histograms.groups.labels]] = audit.cdf(points)
+        for label, curve in zip(audit.histograms.groups.labels, audit.cdf(points), strict=True):
+            if label in order:  # all of its rows may be withheld
+                curves[order[label]] = curve
         lines = base.GroupLines(everyone, series.overall.histograms.group_rows)
         for curve in curves:
             lines.draw(ax, points, curve)

@@ -322,7 +322,7 @@ def _audit_data(what_if: WhatIf, name: str, indices: Sequence[int]) -> dict[str,
         "name": one_line(name),
         "bins": reduced.n_bins,
         "fullBins": reduced.full_bins,
-        "disparity": audit.mean_readings[audit.settings.pairs_metric].value,
+        "disparity": plain_values(audit.mean_readings[audit.settings.pairs_metric].value),
         "groups": [
             {
                 "rows": audit.groups[index].rows,

@@ -43,12 +43,16 @@ def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
     }[status]
     one, other = (isolated(name, 24, comparison.names) for name in comparison.names)
     mean = " on average" if comparison.before.verdict.n_pairs > 1 else ""
+    both = [audit.mean_readings[settings.pairs_metric] for audit in (comparison.before, comparison.after)]
+    observed, chance = (
+        " and ".join(f"{100 * (getattr(each, part) or 0.0):.1f}" for each in both) for part in ("value", "floor")
+    )
     over = "all thresholds" if settings.bounded else "all shares of people selected"
     sentence = (
         f"{opening}: averaged over {over}, the shares of two groups above the threshold lie "
         f"{100 * change.before:.1f} percentage points apart{mean} in {one} and {100 * change.after:.1f} in "
-        f"{other}, a change of {signed_points(change.value)} ({_interval(comparison, change)}), "
-        f"{_noise(change)}."
+        f"{other}, corrected for chance (observed {observed}, by chance {chance}), a change of "
+        f"{signed_points(change.value)} ({_interval(comparison, change)}), {_noise(change)}."
     )
     return ComparisonVerdict(status, sentence, tuple(_points(comparison)))
 

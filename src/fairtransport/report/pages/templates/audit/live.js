@@ -100,7 +100,7 @@ function updateBar(bar, rate, top) {
 function markWorse(row, isWorse) {
   const head = row.querySelector("th .name");
   const mark = head.querySelector(".worse");
-  if (isWorse && !mark) addHtml(head, "span", "worse", "worse off");
+  if (isWorse && !mark) addHtml(head, "span", "worse", HIGH_IS_FAVOURABLE ? "lowest" : "highest");
   if (!isWorse && mark) mark.remove();
 }
 
