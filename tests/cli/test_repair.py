@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -139,6 +140,23 @@ def test_options_reach_the_repair(run, here):
     ).fit(frame)
     expected = fitted.transform(frame)["repaired"]
     np.testing.assert_allclose(pl.read_parquet("out.parquet")["fair"], expected, rtol=0, atol=1e-9)
+
+
+def test_scores_without_bounds_are_repaired_in_a_range_that_is_learned(run, here):
+    frame = rows().with_columns(s=1e5 * pl.col("s") + 2e4)
+    frame.write_parquet("prices.parquet")
+    refused = call(run, files=["prices.parquet"])
+    assert refused.exit_code == 1
+    assert "900 of 900 values outside [0, 1]" in refused.stderr
+    assert "or set --range learned for scores without bounds, such as predicted prices" in refused.stderr
+    result = call(run, "--range", "learned", files=["prices.parquet"])
+    assert result.exit_code == 0, result.output
+    lines = {line[:29].strip(): line[29:].split() for line in result.stdout.splitlines()}
+    assert re.fullmatch(r"\d{1,3},\d{3}", lines["Mean distance between pairs"][0])
+    assert float(lines["Rank disparity"][1]) < float(lines["Rank disparity"][0]) / 3
+    moved = read("out.parquet")["s_repaired"].to_numpy()
+    expected = ft.QuantileRepair(range="learned").fit_transform(frame["s"].to_numpy(), sensitive_features=frame["race"])
+    assert np.abs(moved - expected).mean() < 6.0  # 1e5 / 16,384: scores are counted in bins
 
 
 @pytest.mark.parametrize("name", ["new.parquet", "new.csv"])

@@ -105,6 +105,26 @@ def test_missing_values_and_new_categories_are_counted(run, here, raw_people):
     assert "Column 'region': 1 cell with a category that training did not see." in text
 
 
+def test_another_decimal_separator_is_hinted_at_where_most_rows_are_rejected(run, here, raw_people):
+    comma = raw_people(50, seed=5).with_columns(
+        hours=pl.col("hours").cast(float).cast(str).str.replace(".", ",", literal=True)
+    )
+    comma.write_csv("comma.csv", separator=";")
+    hint = "Note: If these numbers have a decimal comma, add --decimal ','."
+    assert hint in call(run, files=["comma.csv"]).stdout
+    assert hint not in call(run, "--force", "--decimal", ",", files=["comma.csv"]).stdout
+    point = raw_people(50, seed=5).with_columns(hours=pl.Series(["many", *["40"] * 49]))
+    point.write_csv("point.csv")
+    assert "Note:" not in call(run, "--force", files=["point.csv"]).stdout
+
+
+def test_rejected_rows_are_counted_from_one_in_files(run, here, raw_people):
+    raw_people(5, seed=5).with_columns(hours=pl.Series(["40", "many", *["40"] * 3])).write_csv("odd.csv")
+    call(run, files=["odd.csv"])
+    (line,) = Path("scored.csv.rejected.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"row": 2, "reason": "column 'hours' is not a number"}
+
+
 def test_standard_input_and_output(run, here, raw_people):
     done = run("score blind.ft - --out -", input=Path("new.csv").read_bytes())
     assert (done.exit_code, done.stderr) == (0, "200 of 200 rows have a score.\n")

@@ -140,6 +140,7 @@ def test_the_table_shows_before_and_after_at_80_columns(run, here):
     assert figures["Error"][0] < figures["Error"][1] < 0.5
     assert "The score is the probability that hired is 'yes'." in lines
     assert "Needed to score: 5 columns, without sex." in lines
+    assert "Columns used: region, hours, skill, job, joined." in lines
     assert "Left out: person (almost every row has a text of its own)." in lines
     assert lines[-1] == "Written: model.ft"
 
@@ -250,9 +251,38 @@ def test_small_groups_are_scored_and_reported(run, here, raw_people, policy, met
         assert ("rows, of groups too small to be compared" in text) == (policy == "drop")
         groups = {"keep": 4, "pool": 3, "drop": 2}[policy]
         assert f"test rows in {groups} groups" in text
+        assert ("have little weight in training: small; tiny." in text) == (policy == "keep")
+        assert ("(small; tiny)." in text) == (policy != "keep")
         assert "Parity weight 0.3." in text
     scored = ft.load("model.ft").score_rows(pl.read_csv("towns.csv", infer_schema=False))
     assert np.isfinite(scored.scores).all()
+
+
+def test_groups_without_a_map_of_their_own_are_named(run, here):
+    people = pl.read_csv("people.csv")
+    people = people.with_columns(sex=pl.Series([*["X"] * 8, *people["sex"].to_list()[8:]]))
+    people.write_csv("few.csv")
+    text = " ".join(call(run, "--amount", 0.9, files=["few.csv"]).stdout.split())
+    assert "Groups with fewer than 30 training rows use the map of everyone: X." in text
+    assert "small_groups_" not in text
+
+
+def test_columns_are_listed_and_other_scores_hinted_at(run, here):
+    people = pl.read_csv("people.csv")
+    rng = np.random.default_rng(0)
+    more = {f"more{number}": rng.normal(size=600) for number in range(14)}
+    people.with_columns(**more, bank_score=rng.random(600), job_score=pl.col("job")).write_csv("wide.csv")
+    text = " ".join(call(run, files=["wide.csv"], method="lr").stdout.split())
+    assert re.search(r"Columns used: region, hours, (\w+, ){13}and 6 more\.", text)
+    assert "If bank_score is the score of another model, leave it out with --drop bank_score." in text
+    assert "If job_score" not in text
+    shown = summary_of(call(run, "--drop", "bank_score", "--json", "--force", files=["wide.csv"], method="lr"))
+    assert shown["named_like_scores"] == []
+
+
+def test_a_plain_model_within_the_limit_is_said_to_be(run, here):
+    text = " ".join(call(run, "--max-disparity", 0.9, method="cot").stdout.split())
+    assert re.search(r"rows\. The plain model is already within the limit of 0\.9\. The score is", text)
 
 
 def test_hostile_names_of_groups_are_only_names(run, here, raw_people):

@@ -143,6 +143,9 @@ def test_the_page_is_self_contained_and_names_are_text(client, tmp_path):
     assert "<script" not in page.text
     assert "&lt;script&gt;" in page.text
     assert not re.search(r'(src|href)="(https?:)?//', page.text)
+    assert "--data @rows.json http://127.0.0.1:8000/score</code>" in page.text
+    other = served.get("/docs/", headers={"Host": "scores.example:81"})
+    assert "--data @rows.json http://scores.example:81/score</code>" in other.text
     assert served.get("/docs/page.css").headers["Content-Type"].startswith("text/css")
 
 

@@ -103,8 +103,8 @@ _OPTIONS = {
     "unfair_edges": "--unfair-edge",
 }
 _SAME_NAME = """
-    adjust_for amount by categorical criterion decimal drop encoding favourable max_disparity max_expansion max_groups
-    memory null parity_weight pos_label reference resolving strata task verify
+    adjust_for amount by categorical criterion decimal delimiter drop encoding favourable max_disparity max_expansion
+    max_groups memory null parity_weight pos_label reference resolving strata task verify
 """
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _SAME_NAME.split()}
 # A parameter with or without a value, or as the subject of a sentence; names with an underscore are no English words.
@@ -127,6 +127,7 @@ _PHRASES = (
     (r"\bgroup_specific=True", "--aware"),
     (r"\bparity_weight or amount\b", "--parity-weight or --amount"),
     (r", or pass people_per_point[^.]*", ""),
+    (r"; small_groups_ names them", ""),  # as the command does
 )
 _SHOWN_WARNINGS = {"ConvergenceWarning", "FairnessWarning", "ModelFileWarning"}
 

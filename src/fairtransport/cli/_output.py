@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtransport._progress import progress
-from fairtransport._text import one_line
+from fairtransport._text import one_line, score_text
 from fairtransport.cli import _options as shared
 from fairtransport.storage import write_atomically
 
@@ -97,7 +97,7 @@ def print_table(
     gap: int = 2,
     dim: Sequence[str] = (),
 ) -> None:
-    """Print a table and an empty line; numbers have three decimals, and a last row ``dim`` is less visible."""
+    """Print a table and an empty line; numbers are those of `figure_text`, and a last row ``dim`` is less visible."""
     table = Table(
         title=Text(one_line(title), style="bold"),
         title_justify="left",
@@ -110,13 +110,18 @@ def print_table(
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        cells = ("" if cell is None else cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row)
+        cells = ("" if cell is None else cell if isinstance(cell, str) else figure_text(cell) for cell in row)
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     if dim:
         table.add_row(*dim, style="dim")
     console = Console(highlight=False)
     console.print(table)
     console.print()
+
+
+def figure_text(value: float) -> str:
+    """Format a figure with three decimals, and fewer from 10 on."""
+    return score_text(value) if abs(value) >= 10 else f"{value:.3f}"
 
 
 def count_of(number: int, noun: str) -> str:

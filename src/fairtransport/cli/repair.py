@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import fairtransport as ft
 from fairtransport._text import count_word
+from fairtransport._validation import OTHER_RANGES
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
 from fairtransport.cli._output import (
@@ -23,6 +24,7 @@ from fairtransport.cli._output import (
     spinner,
     stderr_is_terminal,
 )
+from fairtransport.cli._small_groups import describe_shared_maps
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -124,6 +126,8 @@ _TITLES = {
     "pairwise_disparity_label_1": "Pairs, positive label",
     "pairwise_disparity_label_0": "Pairs, negative label",
     "conditional_pairwise_disparity": "Pairs, within strata",
+    "rank_disparity": "Rank disparity",
+    "kolmogorov_smirnov_disparity": "Kolmogorov-Smirnov, mean",
 }
 
 
@@ -152,6 +156,12 @@ _TITLES = {
         among=("duckdb", "mysql", "postgresql", "sqlite"),
     ),
     lookup=shared.option("PATH", "Also write the repair as a Parquet lookup table."),
+    score_range=shared.option(
+        "LOW,HIGH",
+        "Lowest and highest possible score, or learned: scores without bounds, such as predicted prices "
+        "[default: 0,1].",
+        "--range",
+    ),
     guess_types=shared.flag("--guess-types", "Infer which columns of a CSV file are numeric, instead of writing text."),
 )
 def run_repair(
@@ -200,6 +210,8 @@ def run_repair(
           --criterion equal_opportunity --label y --out repaired.parquet
       fairtransport repair new.parquet --fit-on old.parquet --score s \\
           --sensitive race --out new-repaired.parquet --sql repair.sql
+      fairtransport repair prices.csv --score predicted --sensitive sex \\
+          --range learned --out repaired.csv
     """  # noqa: D301 - \b keeps the lines of the example
     _check_criterion(criterion, label, strata, randomize=randomize, exported=sql is not None or lookup is not None)
     output.prepare(out, sql, lookup, inputs=[*files, *(fit_on or ())])
@@ -209,8 +221,12 @@ def run_repair(
     check_output(out)
     policy = shared.make_policy(small_groups, min_group_size, max_groups)
     repair = ft.QuantileRepair(target=target, amount=amount, criterion=criterion, randomize=randomize, groups=policy)
+    is_learned = score_range == "learned"
+    if is_learned:
+        repair.set_params(range=score_range)
     names = {"score": score, "sensitive": sensitive, "label": label, "strata": strata or (), "weight": weight}
-    counting = {"range": shared.parse_range(score_range), "n_bins": bins, "groups": policy}
+    bounds = None if is_learned else shared.parse_range(score_range)
+    counting = {"range": bounds, "any_range": is_learned, "n_bins": bins, "groups": policy}
     added = column or f"{score}_repaired"
     writing = {"path": out, "output": added, "guess": guess_types}
     done = _repair(repair, files, fit_on, names, pos_label, reading=reading, counting=counting, writing=writing)
@@ -239,9 +255,15 @@ def run_repair(
     _show(figures, done, set_aside, n_groups=len(repair.groups_), fitted_here=not fit_on)
     if done.positive is not None:
         print_sentence(f"Positive label of {label}: {done.positive}.")
-    for sentence in describe_repair(repair):
-        print_sentence(f"{sentence}.")
+    for number, sentence in enumerate(describe_repair(repair)):  # the first one is that of small groups
+        print_sentence(f"{sentence}. {'' if number else describe_shared_maps(repair, 'They')}".rstrip())
     output.print_paths({"Written": out, "SQL": sql, "Lookup table": lookup})
+
+
+_OTHER_RANGES = (
+    "Give the range of possible scores with --range LOW,HIGH, such as 1,10 for deciles, or set --range learned for "
+    "scores without bounds, such as predicted prices or logits."
+)
 
 
 def _check_criterion(
@@ -294,7 +316,12 @@ def _repair(
         counted = replace(source_columns, sensitive_features=source_keys, strata=())
         counting |= {} if fit_on and not labelled else {"pos_label": source_label}
         show = stderr_is_terminal()
-        counts = source.run(ft.tables.count_table, counted, title="Reading", show=show, as_text=as_text, **counting)
+        try:
+            counts = source.run(ft.tables.count_table, counted, title="Reading", show=show, as_text=as_text, **counting)
+        except ValueError as error:
+            if OTHER_RANGES in str(error):  # scores are outside the range
+                error.args = (str(error).replace(OTHER_RANGES, _OTHER_RANGES),)
+            raise
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".* of the .* groups ha(s|ve) min_size")  # reported at the end
             warnings.filterwarnings("ignore", message=".* groups ha(s|ve) fewer than")

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     decision=shared.option("NAME", "Name of the column of decisions."),
     score=shared.REPAIRED_SCORE,
     rejected=shared.option(
-        "PATH", "File with the number and the reason of each row without a score [default: OUT.rejected.jsonl]."
+        "PATH",
+        "File with the number, from 1 after the header, and the reason of each row without a score "
+        "[default: OUT.rejected.jsonl].",
     ),
     max_rejected=shared.option("SHARE", "Exit status 2 if a larger share has no score.", min=0, max=1),
 )
@@ -109,6 +111,8 @@ def run_score(
                 on_set_aside=add_rejected,
                 on_progress=tell,
             )
+    hint = _decimal_hint(result, reading.decimal or getattr(loaded, "decimal", None))
+    warnings += [hint] if hint else []
     listed = rejected if result.set_aside else None
     summary = {
         "rows": result.rows,
@@ -181,6 +185,13 @@ def _nameless_file() -> Iterator[tuple[Any, str]]:
         return
     with tempfile.TemporaryFile() as file:
         yield file, str(descriptors / str(file.fileno()))
+
+
+def _decimal_hint(result: FileScores, decimal: str | None) -> str:
+    """Return how to read another decimal separator, where most rows have something that is not a number."""
+    unread = sum(rows for reason, rows in result.set_aside.items() if reason.endswith("is not a number"))
+    other, name = (".", "point") if decimal == "," else (",", "comma")
+    return f"If these numbers have a decimal {name}, add --decimal '{other}'." if 2 * unread > result.rows else ""
 
 
 def _summary(result: FileScores, warnings: list[str]) -> Iterator[str]:

@@ -19,15 +19,18 @@ from fairtransport.cli._errors import collect_warnings, misuse, without_logs
 from fairtransport.cli._output import (
     Output,
     count_of,
+    figure_text,
     print_sentence,
     print_table,
     progress_bar,
     spinner,
     stderr_is_terminal,
 )
+from fairtransport.cli._small_groups import describe_small_groups, name_some
 
 if TYPE_CHECKING:
     from fairtransport.groups import GroupPolicy
+    from fairtransport.repair.blind.group_model import GroupModelReport
     from fairtransport.tabular import TableModel
     from fairtransport.tabular.held_out_evaluation import HeldOut
 
@@ -183,6 +186,7 @@ def _candidates(options: MethodOptions) -> dict[str, MethodOptions]:
 
 # What ``fairtransport train`` reports: the model, and its figures on held-out rows.
 
+_MOST_COLUMNS = 15  # that are listed
 _TELLS, _MOST_ROWS = 0.9, 100_000  # area under the ROC curve of a column that nearly tells another, and rows for it
 
 _TITLES = {
@@ -214,6 +218,7 @@ def summarize(model: TableModel, n_rows: int, method: str, shown: HeldOut | None
         "criterion": model.criterion,
         "strata": list(model.strata),
         "needed_to_score": model.columns,
+        "named_like_scores": _named_like_scores(model),
         "left_out": model.encoder_.left_out_,
         "unreadable": model.encoder_.unreadable_,
         "amount": getattr(estimator, "amount", None),
@@ -227,6 +232,16 @@ def summarize(model: TableModel, n_rows: int, method: str, shown: HeldOut | None
         held_out = asdict(shown)
         summary["held_out"] = held_out | {"noise_floor": held_out.pop("floor")}
     return summary
+
+
+def _named_like_scores(model: TableModel) -> list[str]:
+    """Return numeric columns among the features that, by their names, are scores of another model."""
+    from fairtransport.tabular.proxies import guess_roles  # noqa: PLC0415 - loaded by now
+
+    # The names are those by which the workbench proposes the column of scores.
+    unknown = {"kind": "number", "distinct": math.inf, "unit": False, "values": {}, "left_out": ""}
+    numbers = [plan.name for plan in model.encoder_.plans_ if plan.kind == "number"]
+    return [name for name in numbers if guess_roles([{"name": name, **unknown}])[1]["score"] == "score_name"]
 
 
 def _show_held_out(shown: HeldOut, limit: float | None) -> None:
@@ -252,9 +267,11 @@ def show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, opti
     """Print the figures, and what is needed to score."""
     if shown is not None:
         _show_held_out(shown, options.max_disparity)
-    print_sentence(f"{options.method.upper()} trained on {summary['rows']:,} rows. {_outcome(summary)}".rstrip())
+    print_sentence(
+        f"{options.method.upper()} trained on {summary['rows']:,} rows. {_outcome(model, summary, options)}".rstrip()
+    )
     if summary["group_model"] is not None:
-        print_sentence(str(model.estimator_.report_))
+        print_sentence(_describe_group_model(model.estimator_.report_))
     if model.task == "classification":
         print_sentence(f"The score is the probability that {model.label} is {summary['positive']!r}.")
     else:
@@ -262,14 +279,13 @@ def show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, opti
     sensitive = ", ".join(model.sensitive_features)
     used = [name for name in model.sensitive_features if name in model.columns]
     print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {sensitive}.")
+    print_sentence(f"Columns used: {name_some(model.columns, _MOST_COLUMNS)}.")
+    for name in summary["named_like_scores"]:
+        print_sentence(f"If {name} is the score of another model, leave it out with --drop {name}.")
     if model.needs_strata:
         print_sentence(f"Needed to score, too, for the stratum of a row: {', '.join(model.strata)}.")
-    groups, few = model.known_groups, "too small to be compared one by one"
-    if groups is not None and groups.pooled:
-        pools = ", ".join(groups.names[groups.labels.index(pool)] for pool in groups.pools)
-        print_sentence(f"Pooled as {pools}: {count_of(len(groups.pooled), 'group')} {few}.")
-    if groups is not None and groups.dropped:
-        print_sentence(f"Left out of the comparisons: {count_of(len(groups.dropped), 'group')} {few}.")
+    for sentence in describe_small_groups(model, is_kept="plain model is kept" in str(summary["outcome"])):
+        print_sentence(sentence)
     _show_columns(model, summary["proxies"])
 
 
@@ -288,11 +304,36 @@ def _show_columns(model: TableModel, proxies: dict[str, list[str]]) -> None:
         )
 
 
-def _outcome(summary: dict[str, Any]) -> str:
+def _describe_group_model(report: GroupModelReport) -> str:
+    """Describe what the features tell of the groups, and the disparity of rows that no model has seen."""
+    before, after, chance = map(figure_text, (report.disparity_before, report.disparity, report.noise_floor))
+    is_kept = report.disparity == report.disparity_before
+    change = f"{before}, as the plain model was kept" if is_kept else f"{before} before, {after} after"
+    return (
+        f"The features explain {report.information:.0%} of the entropy of the {report.n_groups} groups; group "
+        f"probabilities are off by {report.calibration_error:.3f} on average. Disparity on {report.n_rows:,} held-out "
+        f"rows: {change}; {chance} by chance."
+    )
+
+
+def _is_within(model: TableModel, summary: dict[str, Any], limit: float | None) -> bool:
+    """Return whether the plain model meets a limit: it was chosen for it, or training rows show that it does."""
+    if limit is None:
+        return False
+    before, _ = getattr(model.estimator_, "before_after_", {}).get("disparity", (math.inf, math.inf))
+    return 0.0 in {summary["parity_weight"], summary["amount"]} or before <= limit
+
+
+def _outcome(model: TableModel, summary: dict[str, Any], options: MethodOptions) -> str:
     outcome, amount, kept = str(summary["outcome"] or ""), summary["amount"], summary["information_kept"]
+    outcome = outcome.replace("after 1 iterations", "after 1 iteration")
     sentences = [f"{outcome[:1].upper()}{outcome[1:]}."] if outcome else []
+    if _is_within(model, summary, options.max_disparity):
+        sentences = [f"The plain model is already within the limit of {options.max_disparity:g}."]
     if summary["tried"]:
         sentences.insert(0, f"Lowest error at this disparity, of {', '.join(summary['tried'])}: {summary['chosen']}.")
+    if options.max_disparity is not None and 0.0 in {summary["parity_weight"], amount}:
+        return " ".join(sentences)
     if summary["parity_weight"] is not None and "parity_weight" not in outcome:
         sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
     mixed = amount not in {None, 1.0} and (summary["parity_weight"] is not None or summary["group_model"] is not None)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import shlex
 import signal
 import threading
 import time
@@ -82,8 +83,8 @@ def documentation_routes(model: Callable[[], ServedModel], *, live: bool = False
     """Return the routes of the page."""
     style = base_style() + _read("page.css")
 
-    async def page(_: Request) -> Response:
-        return HTMLResponse(render_page(model(), live=live))
+    async def page(request: Request) -> Response:
+        return HTMLResponse(render_page(model(), str(request.base_url).removesuffix("docs/"), live=live))
 
     async def stylesheet(_: Request) -> Response:
         return Response(style, media_type="text/css")
@@ -91,14 +92,15 @@ def documentation_routes(model: Callable[[], ServedModel], *, live: bool = False
     return [Route("/", page), Route("/page.css", stylesheet)]
 
 
-def render_page(model: ServedModel, *, live: bool = False) -> str:
-    """Return the page as HTML."""
+def render_page(model: ServedModel, address: str, *, live: bool = False) -> str:
+    """Return the page as HTML, with requests to the server at an address."""
     texts = {
         "model": type(model.scorer.estimator_).__name__,
         "task": model.scorer.task,
         "version": model.version,
         "loaded": model.loaded,
         "software": __version__,
+        "address": shlex.quote(f"{address}score"),
         "example": json.dumps([model.example()], indent=2, ensure_ascii=False),
     }
     rows = [_row(column, needed=column.name in model.wanted.needed) for column in model.inputs]

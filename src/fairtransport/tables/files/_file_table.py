@@ -224,7 +224,10 @@ def _absent_message(name: str, layout: Layout) -> str:
         return f"{message}; its first line contains numbers, and should contain the names of the columns."
     if any(map(_has_lines, layout.names)):  # may contain rows of data
         return f"{message}; a name in its first line extends over several lines: perhaps a quote is not closed."
-    return f"{message}; {suggest_names(name, list(layout.names))}"
+    hint = ""
+    if not layout.typed and len(layout.names) == 1 and any(one in layout.names[0] for one in formats.DELIMITERS):
+        hint = " Is the delimiter right (delimiter=)?"
+    return f"{message}; {suggest_names(name, list(layout.names))}{hint}"
 
 
 def _show(name: str) -> str:

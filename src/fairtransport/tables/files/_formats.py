@@ -121,7 +121,7 @@ def describe(connection: Any, source: str) -> tuple[tuple[str, ...], tuple[str, 
 ENCODINGS = {"utf-8": "utf-8-sig", "latin-1": "latin-1", "utf-16": "utf-16"}
 #: Largest length of a line in bytes, as in the engine.
 MOST_LINE = 2_000_000
-_DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|")
 _OTHERS = {"<!doctype html": "a web page", "<html": "a web page", "<?xml": "XML", "%pdf-": "a PDF"}
 _HEAD_BYTES = 1 << 17
 _MOST_RECORDS = 50
@@ -149,7 +149,7 @@ def read_head(file: FoundFile, *, delimiter: str | None = None, encoding: str = 
         raise ValueError(f"{file.path} is not a CSV file but {other}; export or download the table itself.")
     if delimiter is None and file.tabbed:
         delimiter = "\t"
-    candidates = (delimiter,) if delimiter is not None else _DELIMITERS
+    candidates = (delimiter,) if delimiter is not None else DELIMITERS
     records = {character: _records(body, character) for character in candidates}
     best = max(candidates, key=lambda character: _evenness(records[character]))
     return Head(tuple(name.strip() for name in records[best][0]), best, skipped)
