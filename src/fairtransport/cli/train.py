@@ -326,7 +326,6 @@ def _is_within(model: TableModel, summary: dict[str, Any], limit: float | None) 
 
 def _outcome(model: TableModel, summary: dict[str, Any], options: MethodOptions) -> str:
     outcome, amount, kept = str(summary["outcome"] or ""), summary["amount"], summary["information_kept"]
-    outcome = outcome.replace("after 1 iterations", "after 1 iteration")
     sentences = [f"{outcome[:1].upper()}{outcome[1:]}."] if outcome else []
     if _is_within(model, summary, options.max_disparity):
         sentences = [f"The plain model is already within the limit of {options.max_disparity:g}."]

@@ -509,7 +509,8 @@ def _path_table(
 def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple[float, float]]) -> Notice:
     """Describe a run of L-BFGS."""
     options, point, response = problem.options, trained.point, problem.rows.response
-    ending = Notice(f"converged after {point.result.n_iter} iterations")
+    n_iter = point.result.n_iter
+    ending = Notice(f"converged after {n_iter} iteration{'s' * (n_iter != 1)}")
     if not point.result.converged:
         text = f"stopped after max_iter={options.max_iter} iterations, before convergence"
         message = f"The solver {text}. Raise max_iter or tol; the model so far is kept."

@@ -45,7 +45,7 @@ class ReasonKind(StrEnum):
 REPLACED = {
     UNREADABLE: "no readable number or date, treated as missing",
     UNSEEN: "a category that training did not see",
-    RARE_OR_UNSEEN: "a category that was rare in training, or not there",
+    RARE_OR_UNSEEN: "a category that is rare in, or absent from, the training rows",
 }
 
 

@@ -371,7 +371,8 @@ class Solution:
         elif report.is_predictable and self.is_widened:
             text = "the scores were repaired as far as half of what the plain model explains is kept"
             warnings.append(
-                "Blind repair ends where half of what the plain model explains is kept: on "
+                "Blind repair stopped early, because going on would leave less than half of the plain model's "
+                "information: on "
                 f"{change.evidence.n_rows:,} {change.rows}, the mean rank disparity between groups goes from "
                 f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}{change.evidence.text}. Set "
                 f"slack to a smaller number to go on. {advice}"
