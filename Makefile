@@ -19,7 +19,7 @@ WORKERS ?= 2
 FUZZ_SECONDS ?= 600
 QUICK := not (paper or trust or engines or models or browser or docs)
 PYTEST := $(RUN)/pytest -n $(WORKERS) --dist worksteal
-unit test-trust test-lowest: export OMP_NUM_THREADS = 1
+unit test-trust test-lowest test-models test-docs test-browser test-paper: export OMP_NUM_THREADS = 1
 
 # A telling part of the tests that needs no torch, Spark, Dask, pages or browser: mathematics, groups, estimators, files, contract.
 # Before scikit-learn 1.8 one check labels the weighted and the repeated rows of a binary classifier differently (by what
