@@ -56,6 +56,7 @@ def open_url(chromium):
         context = chromium.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", **options
         )
+        context.set_default_timeout(120_000)  # milliseconds, on a busy machine
         page, seen = context.new_page(), Seen()
         page.on("console", lambda message: seen.messages.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: seen.messages.append(f"error: {error}"))

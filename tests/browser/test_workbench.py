@@ -54,6 +54,7 @@ def admitted(bench, chromium):
     workbench, url = bench
     if not hasattr(workbench, "state"):
         context = chromium.new_context()
+        context.set_default_timeout(LONG)
         page = context.new_page()
         page.goto(f"{url}p/none/data?token={TOKEN}")
         page.wait_for_url(url)  # by way of the project that does not exist

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.docs
+LONG = 120_000  # milliseconds, on a busy machine
 
 
 class Page(HTMLParser):
@@ -166,6 +167,7 @@ def test_in_a_browser(site):
         for width, scheme in ((1280, "light"), (390, "dark")):
             context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
             page = context.new_page()
+            page.set_default_timeout(LONG)
             page.on("console", lambda message: messages.append(message.text))
             page.on("pageerror", lambda error: messages.append(str(error)))
             page.on("request", lambda request: outside.append(request.url))
@@ -186,10 +188,11 @@ def test_search_works_from_a_disk(site):
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=own, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(LONG)
         page.goto((site / "api" / "Audit.html").as_uri())
         page.click("input.md-search__input")
         page.keyboard.type("noise floor", delay=50)
-        page.wait_for_selector(".md-search-result__item", timeout=30_000)
+        page.wait_for_selector(".md-search-result__item")
         browser.close()
 
 
