@@ -48,13 +48,13 @@ def test_the_report_predicts_the_errors_after_repair(run, here, options, policy)
 
 def test_repair_reports_groups_without_a_map_of_their_own(run, here):
     result, _ = repaired(run, "--json", "out.json")
-    said = "2 of 4 groups have fewer than 30 rows and no maps of their own. They use the map of everyone: c; d."
+    said = "2 of 4 groups have fewer than 30 rows and no maps of their own. Such groups use the map of everyone: c; d."
     assert said in " ".join(result.stdout.split())
     assert json.loads((here / "out.json").read_text())["without_own_map"] == {"groups": 2, "rows": 28}
     result, _ = repaired(run, "--min-group-size", 8)
     assert "maps of their own" not in result.stdout
     result, _ = repaired(run, "--min-group-size", 25)  # of which both together have enough
-    assert "They share one map: c; d." in " ".join(result.stdout.split())
+    assert "Such groups share one map: c; d." in " ".join(result.stdout.split())
 
 
 def test_audit_reports_pooled_and_dropped_groups(run, here):

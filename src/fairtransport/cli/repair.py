@@ -256,7 +256,7 @@ def run_repair(
     if done.positive is not None:
         print_sentence(f"Positive label of {label}: {done.positive}.")
     for number, sentence in enumerate(describe_repair(repair)):  # the first one is that of small groups
-        print_sentence(f"{sentence}. {'' if number else describe_shared_maps(repair, 'They')}".rstrip())
+        print_sentence(f"{sentence}. {'' if number else describe_shared_maps(repair, 'Such groups')}".rstrip())
     output.print_paths({"Written": out, "SQL": sql, "Lookup table": lookup})
 
 
