@@ -11,6 +11,7 @@ import math
 # Distances: the strength and the kernel variance of duals, for probabilities and for numbers.
 PROBABILITY_DUALS, REAL_DUALS = (3.2, 0.02), (0.1, 0.1)  # strength and kernel variance
 NUMBER_SLICES, FEW_GROUPS = 64, 8  # of a sample of numbers; half as many of probabilities, and for more groups
+CELLS_OF_SMALL = 512  # of probabilities of 10,000 rows or fewer, in place of 1,024
 DUAL_TOLERANCE = 1e-4  # gradient of the duals of a round, from which those of the next one start
 CURVATURE_SHARE = 0.2  # of the penalty's bound: rows of a leaf move together, the full one would make steps too short
 PREDICTION_REACH = 16.0  # standard deviations from the mean beyond which real predictions count as if they were there
@@ -27,8 +28,8 @@ LARGE_TABLE = 10_000  # rows from which the latter apply, and a fifth of the row
 N_FOLDS, N_PARTS_OF_LARGE = 3, 5
 SHARE_CHECKED = 1 / 3  # of the rows, where rounds and weight are given and one model is compared with a plain one
 FEWEST_ROWS = 30  # below, nothing is held out
-WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0)  # tried in turn
-TOO_FAR = (6.0, 8.0)  # times chance, in the plain model: left out are the first, or the first two weights
+WEIGHTS = (1.0, 3.0, 10.0, 30.0)  # tried in turn
+TOO_FAR = 6.0  # times chance, in the plain model: the first weight is left out
 PATIENCE = 2.0  # learning rate times the rounds without improvement after which training stops
 FEWEST_STEPS = 6.0  # learning rate times rounds with the penalty, at least: fewer cannot move groups far
 BEYOND_SCHEDULE = 1.25  # times its rounds, as far as early stopping looks
@@ -36,11 +37,15 @@ HELD_OUT_SLICES = 256  # of a sample of held-out rows
 
 # Settings of trees where the user chose none.
 ROUNDS = {"n_estimators": 200, "learning_rate": 0.1}
-COARSE_RATE, COARSE_ROUND = (2.0, 2.5)  # times the rate where rounds and weight are chosen; rounds that one stands for
+# Times the rate where rounds are chosen, and the rounds that one stands for; of up to 10,000 rows whose weight is, too.
+COARSE, COARSE_OF_LONG = (2.0, 2.5), (3.0, 4.3)
 FEWEST_LEAVES, MOST_LEAVES = 4, 31  # for 500 rows and, as LightGBM has, from 35,000 on
 ROWS_OF_LEAVES = 36  # a tree has a leaf for each of this many rows, under the root
 LEAF_ROWS = 20  # of equally frequent labels, as LightGBM has; more of rare ones, until a leaf has as many of these
 FEW_COLUMNS, COLUMN_SHARE = 8, 0.5  # up to so many columns each tree sees all, and this share of more
+COLUMN_SHARE_OF_SPARSE = (
+    0.62  # LightGBM copies those of a tree that sees less than .6, which takes longer than the tree
+)
 
 # Numbers of a table up to which trees are trained by one thread. Threads of LightGBM spin while they wait: with 20
 # million, two threads on two busy cores took 2.8 times the processor time of one, and 4 times as long.

@@ -162,7 +162,7 @@ class TransportBoosting(DeferredAttributes, RowScoring, MetaEstimatorMixin, Base
             choice, parts = None, np.full(rows.groups.n_rows, -1) if held_out is None else held_out.part_of_rows
             group_models = GroupModels(library, rows, penalty, parts)
             if held_out is not None:
-                search = RoundSearch(library, penalty, held_out, response, group_models)
+                search = RoundSearch(library, penalty, held_out, response, group_models, is_weight_open=weight is None)
                 choice = search.choose(weight, self.max_disparity, check_policy(self.groups).min_size)
                 if weight is not None and library.patience is None:  # the check does not change the model
                     group_models = GroupModels(library, rows, penalty, np.full_like(parts, -1))
@@ -323,7 +323,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
         The unfitted model, which is cloned; all of its settings but the objective are used. By default LightGBM.
         Features may be whatever it accepts: data frames, categorical columns, missing values. Where the number of
         rounds and the learning rate, or the size of trees, are at the library's defaults, they are chosen by the number
-        of rows, and of rows with the rarer label; without an estimator, each tree also sees half of the columns.
+        of rows, and of rows with the rarer label; without an estimator, each tree also sees half of the columns, or .62
+        of sparse ones.
     distance : {"auto", "continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="auto"
         As in `TransportClassifier`. ``"auto"`` is the continuous distance, and the discrete one where groups are
         compared within labels or strata, whose differences are small: the continuous one is flat there.
@@ -360,7 +361,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
         Stop when log-loss plus penalty on held-out rows has not improved for this many rounds, and train on all rows
         with the best number of rounds. Rounds before the penalty has its full weight do not count. ``"auto"`` is 2
         divided by the learning rate, and None, all rounds, where ``estimator`` says how many. Where it does not,
-        rounds are chosen with twice the learning rate, and one stands for 2.5.
+        rounds are chosen with twice the learning rate, and one stands for 2.5; with three times, and one stands for
+        4.3, where the weight of up to 10,000 rows is chosen, too.
     validation_fraction : float, optional
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
         each row is held out once, in three folds; of more than 10,000 rows, a fifth. Where both are given, a model

@@ -68,9 +68,17 @@ class _Library:
         """Return the library's class of estimators for a task."""
         return getattr(load_extra(cls.module), cls.class_names[task])
 
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        return dict(self.estimator.get_params())
+
+    def _set(self, name: str, value: Any) -> None:
+        self.estimator.set_params(**{name: value})
+        self._settings[name] = value
+
     def param(self, name: str, default: Any = None) -> Any:
         """Return a setting of the estimator, or a default where there is none."""
-        value = self.estimator.get_params().get(name)
+        value = self._settings.get(name)
         return default if value is None else value
 
     def with_rounds(self, n_rounds: int) -> Any:
@@ -152,7 +160,7 @@ class _Library:
         """
         n_rows, n_columns, unset = rows.groups.n_rows, getattr(rows.X, "shape", (0, 0))[1], self.unset_params()
         rate = 0.5 if self.is_regression else float(np.mean(rows.labels))
-        chosen = self.settings_by_size(n_rows, n_columns, 4.0 * rate * (1.0 - rate))
+        chosen = self.settings_by_size(n_rows, n_columns, 4.0 * rate * (1.0 - rate), is_sparse=issparse(rows.X))
         if not is_default:
             open_names = {name for names in (set(const.ROUNDS), self.size_params) if names <= unset for name in names}
             chosen = {name: value for name, value in chosen.items() if name in open_names}
@@ -167,28 +175,29 @@ class _Library:
             sized.patience = math.ceil(const.PATIENCE / sized.learning_rate)
         return sized
 
-    def coarse(self) -> tuple[Self, float]:
+    def coarse(self, *, is_long: bool) -> tuple[Self, float]:
         """Return the library for a search, and how many final rounds one stands for: several, if they are open."""
         if not self.chooses_rounds:
             return self, 1.0
-        settings = {"n_estimators": math.ceil(self.n_rounds / const.COARSE_ROUND)}
-        estimator = clone(self.estimator).set_params(**settings, learning_rate=const.COARSE_RATE * self.learning_rate)
-        patience = None if self.patience is None else math.ceil(self.patience / const.COARSE_ROUND)
-        return type(self)(estimator, self.task, patience), const.COARSE_ROUND
+        rate, times = const.COARSE_OF_LONG if is_long else const.COARSE
+        settings = {"n_estimators": math.ceil(self.n_rounds / times), "learning_rate": rate * self.learning_rate}
+        patience = None if self.patience is None else math.ceil(self.patience / times)
+        return type(self)(clone(self.estimator).set_params(**settings), self.task, patience), times
 
     def reproducible_params(self, X: Any) -> dict[str, Any]:  # noqa: ARG002 - used by LightGBM
         """Return settings with which two fits give the same model."""
         return {}
 
-    def settings_by_size(self, n_rows: int, n_columns: int, balance: float) -> dict[str, Any]:
-        """Return settings of the trees for a table of this size: each sees half of the columns if there are enough.
+    def settings_by_size(self, n_rows: int, n_columns: int, balance: float, *, is_sparse: bool) -> dict[str, Any]:
+        """Return settings of the trees for a table of this size: each sees some of the columns if there are enough.
 
         ``balance`` is the variance of the labels, 1 for equally frequent ones: what a row shows about a rate.
         """
         leaves = min(
             max(round(math.sqrt(balance * n_rows / const.ROWS_OF_LEAVES)), const.FEWEST_LEAVES), const.MOST_LEAVES
         )
-        share = const.COLUMN_SHARE if n_columns > const.FEW_COLUMNS else 1.0
+        some = const.COLUMN_SHARE_OF_SPARSE if is_sparse else const.COLUMN_SHARE
+        share = some if n_columns > const.FEW_COLUMNS else 1.0
         chosen = {**const.ROUNDS, self.tree_size: self._size(leaves), "colsample_bytree": share}
         return chosen | (
             {"min_child_samples": round(const.LEAF_ROWS / balance)} if self.tree_size == "num_leaves" else {}
@@ -216,7 +225,7 @@ class _Library:
         scale = self.param("scale_pos_weight", 1)
         if scale == 1:
             return weights
-        self.estimator.set_params(scale_pos_weight=1)
+        self._set("scale_pos_weight", 1)
         ones = np.ones(len(labels)) if weights is None else weights
         return np.asarray(ones * np.where(labels > 0, check_real(scale, name="scale_pos_weight", strict=True), 1.0))
 
@@ -300,7 +309,7 @@ class LightGBM(_Library):
         if params["class_weight"] is not None:
             factors = compute_sample_weight(params["class_weight"], classes[labels])
             weights = factors if weights is None else factors * weights
-            self.estimator.set_params(class_weight=None)
+            self._set("class_weight", None)
         return super().absorb_class_weights(classes, labels, weights)
 
     def fit_plain(self, rows: TrainingData, n_rounds: int) -> tuple[Any, Floats]:

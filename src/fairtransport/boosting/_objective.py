@@ -271,7 +271,7 @@ def measure_unit(
     """Return the factor of the penalty at weight 1, and the weighed pairs, by a plain model's margins."""
     scores = loss.predictions(margins) / divisor
     weighed = weigh_by_reliability(comparisons, scores)
-    value = distance.value_and_gradient(scores, weighed).value if weighed.active.size else 0.0
+    value = distance.value(scores, weighed) if weighed.active.size else 0.0
     information = loss.information(margins, labels, comparisons.row_weights)
     return information / value if value > 0.0 else 0.0, weighed
 
@@ -341,7 +341,7 @@ class TransportObjective:
     .. math:: \sum_i \omega_i\,\mathrm{logloss}(z_i, y_i) + \Omega\, w u \sum_{(a,b)} T(S_a, S_b),
               \qquad \Omega = \sum_i \omega_i,
 
-    T a transport distance ([1]_, Eq. 4) of scores that are counted in 1,024 cells (`fairtransport.criteria.binned`),
+    T a transport distance ([1]_, Eq. 4) of scores that are counted in 1,024 cells (512 of up to 10,000 rows),
     over all pairs of groups, within each label or stratum if the criterion says so: then :math:`S_a` are the scores of
     a group's rows with that label, and each pair has the weight of the label. u is the unit of the linear estimators
     (`TransportClassifier`).
@@ -427,6 +427,8 @@ class TransportObjective:
             check_target(target, self.groups)
         within = needs_labels(self.criterion) or self.strata is not None
         self.distance = learner_distance(distance, within=within, is_logistic=self.loss.is_logistic)
+        is_small = self.loss.is_logistic and self.groups.n_rows <= const.LARGE_TABLE
+        self._n_cells = const.CELLS_OF_SMALL if is_small else CELLS
         self._probabilities = None
         if group_probabilities is not None:
             self._probabilities = _check_group_probabilities(group_probabilities, self.groups)
@@ -496,7 +498,7 @@ class TransportObjective:
             self.unit_, comparisons = measure_unit(
                 self._distance, self.loss, labels, margins, pairs, divisor=self._divisor
             )
-        self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
+        self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), self._n_cells)
 
     def _compare_rows(self, labels: NDArray[Any] | None, weights: Floats | None) -> ComparedRows:
         return compare_rows(self.criterion, self.groups, labels=labels, strata=self.strata, row_weights=weights)
@@ -508,7 +510,11 @@ class TransportObjective:
             if self._probabilities is not None:
                 _check_probabilities_within(self._probabilities, compared)
             self._rows = GroupedRows(
-                self.groups, self._probabilities, strata=compared.stratum, n_strata=len(compared.resolved.compared)
+                self.groups,
+                self._probabilities,
+                strata=compared.stratum,
+                n_strata=len(compared.resolved.compared),
+                n_cells=self._n_cells,
             )
         return self._rows
 

@@ -120,12 +120,15 @@ class RoundSearch:
         held_out: HeldOutRows,
         response: BoostedClasses | BoostedNumbers,
         group_models: GroupModels,
+        *,
+        is_weight_open: bool,
     ) -> None:
         self._final = library
         self._library: Library
-        self._library, self._times = library.coarse()  # one round stands for so many final ones
-        self._penalty, self._held_out, self._response = penalty, held_out, response
         self._n_rows, self._group_models = len(held_out.part_of_rows), group_models
+        is_long = is_weight_open and self._n_rows <= const.LARGE_TABLE
+        self._library, self._times = library.coarse(is_long=is_long)  # one round stands for so many final ones
+        self._penalty, self._held_out, self._response = penalty, held_out, response
         self._tables = [self._library.open_table(training, validation.X) for training, validation in held_out.parts]
         self._train_plain()
 
@@ -218,7 +221,7 @@ class RoundSearch:
         def measure(margins: Floats) -> tuple[float, float]:
             distances = 0.0
             if weighed.active.size:
-                distances = exact.value_and_gradient(loss.predictions(margins) / divisor, weighed).value
+                distances = exact.value(loss.predictions(margins) / divisor, weighed)
             return distances, float(np.average(loss.values(margins, rows.labels), weights=weighed.row_weights))
 
         # Distances are exact here and may be regularized in training: in both, the plain model's count like its gain.
@@ -301,10 +304,10 @@ class RoundSearch:
             point, reason, reached = path.at(0.0), "", True
         else:
             rule = AutomaticWeight(max_disparity, const.WEIGHTS)
-            far = sum(path.at(0.0).metrics.excess > limit for limit in const.TOO_FAR) if max_disparity is None else 0
-            if far and rule.is_reached(path.at(const.WEIGHTS[far])):
-                far -= 1
-            point, reason, reached = replace(rule, weights=const.WEIGHTS[far:]).choose(path)
+            is_far = max_disparity is None and path.at(0.0).metrics.excess > const.TOO_FAR
+            if is_far and not rule.is_reached(path.at(const.WEIGHTS[1])):
+                rule = replace(rule, weights=const.WEIGHTS[1:])
+            point, reason, reached = rule.choose(path)
         change = self._change(scores[point.weight], min_size)
         is_open = parity_weight is max_disparity is None and point.weight > 0.0
         if change is not None and is_open and not change.helps:

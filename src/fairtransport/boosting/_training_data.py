@@ -277,8 +277,9 @@ class GroupedRows:
         *,
         strata: Ints | None = None,
         n_strata: int = 1,
+        n_cells: int = CELLS,
     ) -> None:
-        self.n_rows, self.n_groups, self.n_strata = groups.n_rows, len(groups), n_strata
+        self.n_cells, self.n_rows, self.n_groups, self.n_strata = n_cells, groups.n_rows, len(groups), n_strata
         self.n_cells_of_rows = n_strata * self.n_groups
         self.strata = np.zeros(self.n_rows, np.uint8) if strata is None else strata.astype(short_type(n_strata))
         if probabilities is None and groups.overlapping:
@@ -297,12 +298,14 @@ class GroupedRows:
         def count(part: slice) -> Floats:
             positions[part] = position(margins[part])
             if self.probabilities is None:
-                masses = np.zeros((self.n_cells_of_rows + 1, CELLS + 1))  # the last row is for rows that are in no cell
+                masses = np.zeros(
+                    (self.n_cells_of_rows + 1, self.n_cells + 1)
+                )  # the last row is for rows that are in no cell
                 count_masses(positions[part], self.codes[part], weights[part], masses)
                 return masses[:-1]
-            masses = np.zeros((self.n_strata + 1, CELLS + 1, self.n_groups))
+            masses = np.zeros((self.n_strata + 1, self.n_cells + 1, self.n_groups))
             count_shared(positions[part], self.probabilities[part], self.strata[part], weights[part], masses)
-            return masses[:-1].transpose(0, 2, 1).reshape(self.n_cells_of_rows, CELLS + 1)
+            return masses[:-1].transpose(0, 2, 1).reshape(self.n_cells_of_rows, self.n_cells + 1)
 
         first, *others = self._in_threads(count)
         return positions, sum(others, start=first)
@@ -334,7 +337,7 @@ class GroupedRows:
 
         A row that counts for several groups has their mean, by its probabilities.
         """
-        cells = np.minimum((positions * CELLS).astype(np.int64), CELLS - 1)
+        cells = np.minimum((positions * self.n_cells).astype(np.int64), self.n_cells - 1)
         table = self._with_zeros(derivatives)
         if self.probabilities is None:
             first, second = table[self.codes, cells].T
@@ -345,9 +348,9 @@ class GroupedRows:
     def _with_zeros(self, derivatives: Floats) -> Floats:
         """Return the table with zeros for rows that are not compared; groups last where rows count for several."""
         if self.probabilities is None:
-            return np.concatenate((derivatives, np.zeros((1, CELLS, 2))))
-        table = np.zeros((self.n_strata + 1, CELLS, 2, self.n_groups))
-        table[:-1] = derivatives.reshape(self.n_strata, self.n_groups, CELLS, 2).transpose(0, 2, 3, 1)
+            return np.concatenate((derivatives, np.zeros((1, self.n_cells, 2))))
+        table = np.zeros((self.n_strata + 1, self.n_cells, 2, self.n_groups))
+        table[:-1] = derivatives.reshape(self.n_strata, self.n_groups, self.n_cells, 2).transpose(0, 2, 3, 1)
         return table
 
     def _in_threads(self, task: Callable[[slice], Any]) -> list[Any]:

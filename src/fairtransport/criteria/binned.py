@@ -57,7 +57,8 @@ class BinnedPenalty:
         own = [members.start for members in self._rows if members.stop - members.start == 1]
         self._own = np.array(own) if len(own) == len(set(own)) == len(self._rows) else None  # each cell is a group
         n_samples = len(comparisons.cells) + len(comparisons.targets)
-        self._sums = sums_over_pairs(comparisons.pairs, (comparisons.weights, comparisons.weights), n_samples)
+        self._pairs, weights = comparisons.pairs[comparisons.active], comparisons.weights[comparisons.active]
+        self._sums = sums_over_pairs(self._pairs, (weights, weights), n_samples)
 
     def read(self, masses: Floats, interval: tuple[float, float] = (0.0, 1.0)) -> CellTables:
         """Return the value and the derivatives."""
@@ -82,10 +83,11 @@ class BinnedPenalty:
 
     def _curvatures(self, slices: Floats) -> Floats:
         n, unit = slices.shape[1], self.penalty.unit  # of standardized scores, whose distances are in these
-        points = np.array([*slices, *(slice_means(t, np.ones(t.size), n) for t in self.comparisons.targets)])
-        one, other = self.comparisons.pairs.T
-        distances = np.maximum(np.abs(points[one] - points[other]) / unit, _CLOSE)
-        return np.asarray(self._sums @ (1.0 / (distances * unit**2)))
+        targets = [slice_means(t, np.ones(t.size), n) for t in self.comparisons.targets]
+        points = np.array([*slices, *targets]) if targets else slices
+        one, other = self._pairs.T
+        distances = np.maximum(np.abs(points[one] - points[other]), _CLOSE * unit)
+        return np.asarray(self._sums @ (1.0 / (distances * unit)))
 
 
 def _rows_of(group: int | None, stratum: int, n_groups: int) -> slice:

@@ -102,7 +102,7 @@ class Comparisons:
         """Number of rows, or of the people that they stand for."""
         return self.n_rows if self.represented is None else self.represented.n_rows
 
-    @property
+    @cached_property
     def active(self) -> Ints:
         """Indices of the pairs with positive weight."""
         return np.flatnonzero(self.weights > 0.0)

@@ -399,7 +399,7 @@ def net_of_chance(comparisons: Comparisons, scores: Floats, penalty: TransportPe
     for seed, step in product(range(_SHUFFLES), (1, -1)):  # both, so that labels may be exchanged
         rng = np.random.default_rng(seed)
         shuffled = np.concatenate([rng.permutation(one[::step]) for one in by_stratum])
-        by_chance.append(penalty.value_and_gradient(shuffled, people).value)
+        by_chance.append(penalty.value(shuffled, people))
     observed = np.mean(by_chance)
     expected /= penalty.unit if penalty.scale == "standardized" else 1.0
     by_pair = parts[comparisons.families]

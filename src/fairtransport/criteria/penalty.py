@@ -15,7 +15,7 @@ from fairtransport._validation import check_choice, check_count, check_real, che
 from fairtransport.criteria.comparisons import Comparisons, sums_over_pairs
 from fairtransport.groups import Groups
 from fairtransport.transport.dual import DualProblem
-from fairtransport.transport.fourier import FeatureDirections, FourierFeatures
+from fairtransport.transport.fourier import FeatureDirections, FourierFeatures, TabulatedDirections
 from fairtransport.transport.kernels.dual_newton import (
     FREE,
     OPPOSITE,
@@ -46,7 +46,7 @@ class SampleTerms(NamedTuple):
     """Distances between samples: their weighted sum, its slope at every point for unit mass, and each one."""
 
     value: float
-    slopes: list[Floats]
+    slopes: list[Floats] | Floats
     distances: Floats
 
 
@@ -87,8 +87,39 @@ class TransportPenalty(ABC):
     def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
         """Compare samples of ascending points of equal mass, in the rows of a table."""
 
+    def value(self, scores: ArrayLike, comparisons: Comparisons) -> float:
+        """Compare scores, one for each row, without the gradient."""
+        return self._compare_scores(scores, comparisons)[0].value
+
     def value_and_gradient(self, scores: ArrayLike, comparisons: Comparisons) -> PenaltyTerms:
         """Compare scores, one for each row."""
+        terms, values, orders, points = self._compare_scores(scores, comparisons)
+        weights = comparisons.row_weights
+        gradient = np.zeros(values.size)
+        for order, slopes in zip(orders, terms.slopes, strict=False):
+            if self.n_slices is None:
+                gradient[order] += slopes * _shares(order, weights)
+            elif order.size:
+                self._add_slopes(slopes, order, weights, gradient)
+        fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
+        if self.scale == "standardized":
+            total = gradient.sum() + sum(float(g.sum()) for g in fixed)
+            moment = gradient @ values + sum(float(g @ p) for g, p in zip(fixed, points[len(orders) :], strict=True))
+            share = 1.0 / values.size if weights is None else weights / weights.sum()
+            values *= moment  # in place: new arrays of many rows cost more than the arithmetic
+            values /= UNIT_DEVIATION**2
+            values += total
+            values *= share
+            gradient -= values
+            gradient /= self.unit
+        distances = np.zeros(len(comparisons.pairs))
+        distances[comparisons.active] = terms.distances
+        return PenaltyTerms(terms.value, gradient, distances)
+
+    def _compare_scores(
+        self, scores: ArrayLike, comparisons: Comparisons
+    ) -> tuple[SampleTerms, Floats, list[Ints], list[Floats]]:
+        """Compare scores; return also the rescaled scores, the order of those of each cell, and all samples."""
         s = check_vector(scores, name="scores")
         if s.size != comparisons.n_rows:
             raise ValueError(f"There are {s.size} scores for comparisons of {comparisons.n_rows} rows.")
@@ -101,34 +132,13 @@ class TransportPenalty(ABC):
         if self.n_slices is None:
             points = [values[order] for order in orders] + targets
             masses = [_shares(order, weights) for order in orders] + [np.full(t.size, 1.0 / t.size) for t in targets]
-            terms = self._compare_rows(points, masses, *chosen)
-        else:
-            table = np.zeros((len(orders), self.n_slices))
-            for order, row in zip(orders, table, strict=True):
-                if order.size:
-                    self._write_means(values, order, weights, row)
-            points = [*table, *(slice_means(t, np.ones(t.size), self.n_slices) for t in targets)]
-            terms = self._compare_slices(np.array(points), *chosen)
-        gradient = np.zeros(s.size)
-        for order, slopes in zip(orders, terms.slopes, strict=False):
-            if self.n_slices is None:
-                gradient[order] += slopes * _shares(order, weights)
-            elif order.size:
-                self._add_slopes(slopes, order, weights, gradient)
-        fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
-        if self.scale == "standardized":
-            total = gradient.sum() + sum(float(g.sum()) for g in fixed)
-            moment = gradient @ values + sum(float(g @ p) for g, p in zip(fixed, points[len(orders) :], strict=True))
-            share = 1.0 / s.size if weights is None else weights / weights.sum()
-            values *= moment  # in place: new arrays of many rows cost more than the arithmetic
-            values /= UNIT_DEVIATION**2
-            values += total
-            values *= share
-            gradient -= values
-            gradient /= self.unit
-        distances = np.zeros(len(comparisons.pairs))
-        distances[active] = terms.distances
-        return PenaltyTerms(terms.value, gradient, distances)
+            return self._compare_rows(points, masses, *chosen), values, orders, points
+        table = np.zeros((len(orders), self.n_slices))
+        for order, row in zip(orders, table, strict=True):
+            if order.size:
+                self._write_means(values, order, weights, row)
+        points = [*table, *(slice_means(t, np.ones(t.size), self.n_slices) for t in targets)]
+        return self._compare_slices(np.array(points), *chosen), values, orders, points
 
     def _write_means(self, values: Floats, order: Ints, weights: Floats | None, means: Floats) -> None:
         if self._few:
@@ -144,23 +154,25 @@ class TransportPenalty(ABC):
 
     def slice_terms(self, table: Floats, masses: Floats, comparisons: Comparisons) -> SampleTerms:
         """Compare samples represented by slice means, of shape (n_cells, n_slices), and total masses."""
-        targets = [slice_means(t, np.ones(t.size), table.shape[1]) for t in comparisons.targets]
-        share = (masses / masses.sum())[:, None] / table.shape[1]
+        n = table.shape[1]
+        relative = (masses / masses.sum())[:, None]
         if self.scale == "standardized":
-            self.center = float((share * table).sum())
-            self.unit = _unit(float(np.sqrt((share * (table - self.center) ** 2).sum())))
+            share = relative / n
+            self.center = float(np.vdot(share, table.sum(axis=1)))
+            self.unit = _unit(float(np.sqrt(np.vdot(share, ((table - self.center) ** 2).sum(axis=1)))))
+        targets = [slice_means(t, np.ones(t.size), n) for t in comparisons.targets]
+        values = (np.array([*table, *targets]) if targets else table) - self.center
+        values /= self.unit
         active = comparisons.active
-        values = (np.array([*table, *targets]) - self.center) / self.unit
         terms = self._compare_slices(values, comparisons.pairs[active], comparisons.weights[active])
-        slopes = np.array(terms.slopes)
+        slopes = np.asarray(terms.slopes)
         if self.scale == "standardized":
-            total, moment = slopes.sum() / table.shape[1], (slopes * values).sum() / table.shape[1]
+            total, moment = slopes.sum() / n, float(np.vdot(slopes, values)) / (n * UNIT_DEVIATION**2)
             # Convert a share within a cell to a share of all rows.
-            relative = (masses / masses.sum())[:, None]
-            slopes = slopes[: len(table)] - relative * (total + values[: len(table)] * moment / UNIT_DEVIATION**2)
+            slopes = slopes[: len(table)] - relative * (total + values[: len(table)] * moment)
         distances = np.zeros(len(comparisons.pairs))
         distances[active] = terms.distances
-        return SampleTerms(terms.value, list(slopes[: len(table)] / self.unit), distances)
+        return SampleTerms(terms.value, slopes[: len(table)] / self.unit, distances)
 
     def curvature(
         self, scores: Floats, comparisons: Comparisons, jacobian: Callable[[Ints, Floats, Ints, int], Floats]
@@ -280,7 +292,7 @@ class ContinuousPenalty(TransportPenalty):
         self.coefficients: Floats = np.zeros((0, 0))
         self._own: Floats = np.zeros((0, 0))
         self._basis: Floats | None = None
-        self._features: FeatureDirections
+        self._features: FeatureDirections | TabulatedDirections
 
     @property
     def debiased(self) -> bool:
@@ -308,8 +320,9 @@ class ContinuousPenalty(TransportPenalty):
     def _compare(self, table: Floats, masses: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
         features, tie = self.problem.features, OPPOSITE if self.problem.opposite else FREE
         if self._basis is None:
-            self._basis = _directions(features(table)[masses > 0.0])
-            self._features = features.along(self._basis)
+            self._basis = _directions(features(table)[masses > 0.0], max(_NEGLIGIBLE, 10.0 * self.tolerance))
+            along = features.along(self._basis)
+            self._features = along if self.tolerance <= EXACT else TabulatedDirections(along)
         psi, rise = self._features.value_and_slope(table)
         width = self._basis.shape[1] * (1 if self.problem.opposite else 2)
         if not np.array_equal(pairs, self.pairs) or self.coefficients.shape[1] != width:
@@ -330,7 +343,7 @@ class ContinuousPenalty(TransportPenalty):
             newton = newton._replace(tie=OPPOSITE if self.problem.opposite else SAME, ridge=self._own_ridge)
             solve(samples, Pairs(index, index, -0.5 * total), newton, self._own, alone, slopes)
             distances -= 0.5 * alone[pairs].sum(axis=1)
-        return SampleTerms(float(weights @ distances), list(slopes), distances)
+        return SampleTerms(float(weights @ distances), slopes, distances)
 
     def dual_coefficients(self) -> tuple[Floats, Floats]:
         """Return the coefficients of the two potentials f and h of each pair, in the Fourier features."""
@@ -344,14 +357,14 @@ class ContinuousPenalty(TransportPenalty):
         return self.coefficients[:, :half] @ self._basis.T, self.coefficients[:, half:] @ self._basis.T
 
 
-def _directions(psi: Floats) -> Floats:
+def _directions(psi: Floats, negligible: float) -> Floats:
     """Return an orthonormal basis of the coefficients that matter at these points.
 
     Fifty smooth cosines on an interval span about ten dimensions up to rounding. The ridge alone determines the others,
     so leaving them out changes nothing and saves most of the work.
     """
     _, sizes, directions = np.linalg.svd(psi, full_matrices=False)
-    return np.ascontiguousarray(directions[sizes > _NEGLIGIBLE * sizes[0]].T)
+    return np.ascontiguousarray(directions[sizes > negligible * sizes[0]].T)
 
 
 # The discrete penalty: exact transport between samples of scores.
@@ -409,7 +422,7 @@ class DiscretePenalty(TransportPenalty):
         value, force = self._huber(table[pairs[:, 0]] - table[pairs[:, 1]])
         distances = value.mean(axis=1)
         slopes = sums_over_pairs(pairs, (weights, -weights), len(table)) @ force
-        return SampleTerms(float(weights @ distances), list(slopes), distances)
+        return SampleTerms(float(weights @ distances), slopes, distances)
 
     def _huber(self, gap: Floats) -> tuple[Floats, Floats]:
         width, size = self.huber_width, np.abs(gap)

@@ -379,8 +379,8 @@ class _FoldPath:
             criterion, self.groups, labels=labels, strata=strata, row_weights=self.rows.sample_weight
         ).comparisons()
         exact, rng = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score"), np.random.default_rng(seed)
-        by_chance = [exact.value_and_gradient(scores, pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
-        value = exact.value_and_gradient(scores, pairs).value
+        by_chance = [exact.value(scores, pairs.shuffled(rng)) for _ in range(_SHUFFLES)]
+        value = exact.value(scores, pairs)
         total = float(pairs.weights.sum())
         return {"criterion_disparity": value / total, FLOORS[2]: float(np.mean(by_chance)) / total}
 

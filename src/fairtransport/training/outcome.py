@@ -202,12 +202,18 @@ class ParityEvidence:
 
 
 def parity_evidence(
-    scores: Floats, comparisons: Comparisons, *, ranked: bool = False, excess_noise: float = 1.0, fitted: bool = False
+    scores: Floats,
+    comparisons: Comparisons,
+    *,
+    ranked: bool = False,
+    excess_noise: float = 1.0,
+    fitted: bool = False,
+    chance: Floats | None = None,
 ) -> ParityEvidence:
     r"""Return what the scores of some rows show about parity, where chance shows ``excess_noise`` times their noise.
 
     Scores that are ``ranked`` are ranks of all rows already. Rows that a model was ``fitted`` to look more alike than
-    new ones, by up to their own noise: limits allow for both.
+    new ones, by up to their own noise: limits allow for both. ``chance`` is what `shown_by_chance` returns.
 
     Notes
     -----
@@ -223,10 +229,10 @@ def parity_evidence(
     """
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     total = float(comparisons.weights.sum())
-    disparity = of_ranks = exact.value_and_gradient(scores, comparisons).value / total
+    disparity = of_ranks = exact.value(scores, comparisons) / total
     if not ranked:
-        of_ranks = exact.value_and_gradient(pooled_ranks(scores, comparisons.row_weights), comparisons).value / total
-    noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons) / total
+        of_ranks = exact.value(pooled_ranks(scores, comparisons.row_weights), comparisons) / total
+    noise, noise_of_ranks = shown_by_chance(comparisons, scores)[0] if chance is None else chance
     varies = bool(np.ptp(scores) > 0.0)
     margin = FITTED_NOISE if fitted else 1.0
     rates = of_ranks + margin * float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))
@@ -274,16 +280,22 @@ def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
     return np.diff(np.interp(np.linspace(0.0, 1.0, _NOISE_SLICES + 1), levels, np.sort(scores)))
 
 
-def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
-    """Return samples of both disparities, of scores and of ranks, under chance: shape (2, n_samples)."""
+def shown_by_chance(comparisons: Comparisons, *scores: Floats) -> Floats:
+    """Return samples of the disparity, and of that of ranks, under chance: shape (n_scores, 2, n_samples)."""
     errors = 1.0 / np.sqrt(np.maximum(comparisons.sizes, 1e-300))[:, None, None]
-    both = np.column_stack((widths, np.full(_NOISE_SLICES, 1.0 / _NOISE_SLICES)))
+    steps = [_quantile_steps(one, comparisons.row_weights) for one in scores]
+    widths = np.column_stack((*steps, np.full(_NOISE_SLICES, 1.0 / _NOISE_SLICES)))
     samples = []
     for bridges in (_few_bridges if len(errors) <= _FEW_CELLS else _bridges)(len(errors)):
-        pairs = zip(comparisons.pairs, comparisons.weights, strict=True)
-        gaps = (weight * (np.abs(errors[a] * bridges[a] - errors[b] * bridges[b]) @ both) for (a, b), weight in pairs)
-        samples.append(sum(gaps))
-    return np.concatenate(samples).T
+        noise = errors * bridges
+        total = np.zeros((noise.shape[1], widths.shape[1]))
+        for (a, b), weight in zip(comparisons.pairs, comparisons.weights, strict=True):
+            if weight > 0.0:
+                gap = noise[a] - noise[b]
+                total += weight * (np.abs(gap, out=gap) @ widths)
+        samples.append(total)
+    by_scores = np.concatenate(samples).T / float(comparisons.weights.sum())
+    return np.stack([np.stack((own, by_scores[-1])) for own in by_scores[:-1]])
 
 
 def _bridges(n_cells: int) -> Iterator[Floats]:
@@ -473,13 +485,15 @@ def held_out_change(
     def ranks_of(scores: Floats) -> Floats:
         return _ranks((scores > 0.5).astype(np.float64) if decisions else scores, pairs)
 
-    ranks = ranks_of(before)
-    plain = parity_evidence(ranks, pairs, ranked=ranked, fitted=fitted)
-    differed = groups_differ(before, pairs, ranks)
+    ranks, changed_ranks = ranks_of(before), ranks_of(after)
     within = pairs if parts is None else pairs.within(parts)
-    start = plain if parts is None else parity_evidence(ranks, within, ranked=ranked)
-    ranks = ranks_of(after)
-    changed = parity_evidence(ranks, within, ranked=ranked, excess_noise=excess_noise, fitted=fitted)
+    chance, chance_of_changed = shown_by_chance(within, ranks, changed_ranks)
+    start = parity_evidence(ranks, within, ranked=ranked, fitted=fitted and parts is None, chance=chance)
+    plain = start if parts is None else parity_evidence(ranks, pairs, ranked=ranked, fitted=fitted)
+    differed = groups_differ(before, pairs, ranks)
+    changed = parity_evidence(
+        changed_ranks, within, ranked=ranked, excess_noise=excess_noise, fitted=fitted, chance=chance_of_changed
+    )
     return HeldOutChange(
         error=error,
         error_noise=error_noise,

@@ -52,6 +52,42 @@ class FeatureDirections(NamedTuple):
         return waves @ self.values, waves @ self.slopes
 
 
+_REACH = 3.0  # of a table, to both sides: twelve standard deviations of standardized scores
+_STEP = 0.125  # of a table, in radians of the highest frequency: errors are below 1e-6
+
+
+class TabulatedDirections:
+    """`FeatureDirections` by cubic polynomials between the nodes of a table; beyond these they are exact."""
+
+    def __init__(self, exact: FeatureDirections) -> None:
+        self.exact = exact
+        self._per_unit = max(1.0, float(exact.frequency.max())) / _STEP
+        values, slopes = exact.value_and_slope(np.arange(2.0 * _REACH * self._per_unit + 1.0) / self._per_unit - _REACH)
+        (left, right), (rise, last) = ((table[:-1], table[1:]) for table in (values, slopes / self._per_unit))
+        cubes = 2.0 * (left - right) + rise + last
+        self._coefficients = left, rise, right - left - rise - cubes, cubes
+
+    def value_and_slope(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return the combinations and their derivatives at the points, on a last axis."""
+        at = (points + _REACH) * self._per_unit
+        if not (at.min() >= 0.0 and at.max() < len(self._coefficients[0])):
+            return self.exact.value_and_slope(points)
+        piece = at.astype(np.int64)
+        t = (at - piece)[..., None]
+        value, one, slope, three = (table.take(piece, axis=0) for table in self._coefficients)
+        # Horner's rule in place: new arrays cost more than the arithmetic.
+        three *= t
+        slope += three
+        three += slope
+        three *= t
+        slope *= t
+        slope += one
+        value += slope * t
+        slope += three
+        slope *= self._per_unit
+        return value, slope
+
+
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
     r"""The map psi of the paper's dual variables.

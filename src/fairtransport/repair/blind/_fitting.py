@@ -114,7 +114,7 @@ class Problem:
 
     def disparity(self, scores: Floats) -> float:
         """Return the mean distance between the pairs, by weight."""
-        return float(_EXACT.value_and_gradient(scores, self.pairs).value / self.pairs.weights.sum())
+        return float(_EXACT.value(scores, self.pairs) / self.pairs.weights.sum())
 
     def choose(
         self, slack: Any, limit: float | None, start: Potentials | None = None
