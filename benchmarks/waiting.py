@@ -20,6 +20,7 @@ from pathlib import Path
 
 import lightgbm
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
@@ -177,6 +178,32 @@ def growth(report):
         report.note(f"{name}, time of 100 x rows: {times[1] / times[0]:.1f} x")
 
 
+def of_many_groups(*, quick=False):
+    """8,000 rows of 10 and 16 groups: numbers, people by race and sex, and sparse rows."""
+    n, rng = 800 if quick else 8_000, np.random.default_rng(0)
+    groups, X = rng.integers(16, size=n), rng.normal(size=(n, 20))
+    X[:, :4] += 0.3 * rng.normal(size=(16, 4))[groups]
+    numbers = X, (0.5 * X[:, :6].sum(axis=1) + rng.logistic(size=n) > 0).astype(int), groups
+    adult = ft.datasets.load_adult()
+    rows = rng.permutation(len(adult.target))[:n]
+    crossed = adult.sensitive_features.iloc[rows].astype(str).agg("-".join, axis=1).to_numpy()
+    people = pd.get_dummies(adult.data.drop(columns=["race", "sex"]), dtype=float).to_numpy()[rows]
+    return {
+        "16 groups, 20 numbers": numbers,
+        "Adult by race and sex": (sparse.csr_matrix(people), np.asarray(adult.target)[rows], crossed),
+        "16 groups, 100 sparse columns": grown(n, 100, n_groups=16),
+    }
+
+
+def many_groups(report):
+    for name, (X, y, groups) in of_many_groups(quick=report.quick).items():
+        call, peer, bar = fits(X, y, groups)["boosting, automatic weight"]
+        calls = {peer: plain_fits(X, y)[peer], name: call}
+        times = _report.race(calls, 1 if report.quick else 5, timer=time.process_time)
+        report.add(_report.compare(f"boosting, automatic weight, {name}", times[name], peer, times[peer], at_most=bar))
+        report.note(f"{name}: {_report.seconds(float(np.median(times[name])))}; {profile(call)}")
+
+
 def audit_calls(n):
     rng = np.random.default_rng(0)
     group = rng.choice(4, size=n, p=[0.6, 0.25, 0.1, 0.05])
@@ -266,6 +293,6 @@ def write_scores(path, n):
 
 def run(report):
     warnings.simplefilter("ignore", ft.FairnessWarning)
-    for part in (processes, audits, race_fits, busy, growth):
+    for part in (processes, audits, race_fits, many_groups, busy, growth):
         part(report)
         report.save()

@@ -6,7 +6,7 @@ from tests.worlds import demographic_parity
 
 from fairtransport.groups import make_groups
 from fairtransport.metrics import noise_floor, pairwise_disparity, rank_disparity
-from fairtransport.training.outcome import groups_differ, parity_evidence
+from fairtransport.training.outcome import groups_differ, parity_evidence, shown_by_chance
 
 LARGE, UNEVEN = (8_000, 8_000), (1_200, 560, 140, 100)
 
@@ -111,3 +111,12 @@ def test_groups_that_chance_sets_apart_do_not_differ_and_tiny_ones_hide_nothing(
     pairs = demographic_parity(make_groups(codes))
     assert groups_differ(scores, pairs)
     assert parity_evidence(scores, pairs).p_value > 0.05  # the mean over all pairs is that of the tiny groups
+
+
+@pytest.mark.parametrize("sizes", [(300, 200), (60,) * 20])  # few and many groups: their noise is kept, or drawn anew
+def test_chance_of_several_scores_is_that_of_each(sizes):
+    scores, codes = simulated(sizes, 0.3, 4)
+    pairs = demographic_parity(make_groups(codes))
+    both = shown_by_chance(pairs, scores, scores**3)
+    for one, chance in zip((scores, scores**3), both, strict=True):
+        assert parity_evidence(one, pairs, chance=chance) == parity_evidence(one, pairs)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport.fourier import draw_features, quadrature_features
+from fairtransport.transport.fourier import TabulatedDirections, draw_features, quadrature_features
 
 
 def test_kernel_is_gaussian():
@@ -51,3 +51,15 @@ def test_values_and_slopes_together_are_those_apart(psi):
     value, slope = psi.value_and_slope(x)
     np.testing.assert_allclose(value, psi.value(x), atol=1e-14)
     np.testing.assert_allclose(slope, psi.slope(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("variance", [0.001, 0.02, 0.1])
+def test_tabulated_directions_are_those_of_the_features(variance):
+    psi, rng = quadrature_features(50, variance), np.random.default_rng(0)
+    exact = psi.along(np.linalg.qr(rng.normal(size=(50, 12)))[0])
+    table = TabulatedDirections(exact)
+    for reach in (2.9, 30.0):  # inside and beyond the table
+        points = rng.uniform(-reach, reach, (4, 200))
+        pairs = zip(exact.value_and_slope(points), table.value_and_slope(points), (1e-6, 1e-4), strict=True)
+        for expected, found, close in pairs:
+            assert np.abs(found - expected).max() < close * np.abs(expected).max()

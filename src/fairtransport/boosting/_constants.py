@@ -29,6 +29,7 @@ N_FOLDS, N_PARTS_OF_LARGE = 3, 5
 SHARE_CHECKED = 1 / 3  # of the rows, where rounds and weight are given and one model is compared with a plain one
 FEWEST_ROWS = 30  # below, nothing is held out
 WEIGHTS = (1.0, 3.0, 10.0, 30.0)  # tried in turn
+LEAST_STEP = 0.05  # of the disparity over one of them, for a larger one to be tried
 TOO_FAR = 6.0  # times chance, in the plain model: the first weight is left out
 PATIENCE = 2.0  # learning rate times the rounds without improvement after which training stops
 FEWEST_STEPS = 6.0  # learning rate times rounds with the penalty, at least: fewer cannot move groups far
@@ -53,7 +54,8 @@ ONE_THREAD = 20_000_000
 
 # Models of the groups (``smooth_groups``).
 GROUP_FOLDS, GROUP_FOLDS_OF_LARGE = 3, 2
-GROUP_ROUNDS, GROUP_ROUNDS_OF_LARGE = (24, 0.25, 15), (16, 0.4, 8)  # rounds, learning rate, most leaves
+GROUP_ROUNDS = (24, 0.25, 15)  # rounds, learning rate, most leaves
+SHORT_GROUP_ROUNDS = (16, 0.4, 8)  # of large tables, and of more than a few groups, which each have a tree in a round
 ROWS_OF_GROUP_LEAVES = 17  # of a group: a leaf for each of so many, under the root
 LOOKS, KNOWN_SHARE = (2, 4, 8), 0.995  # rounds after which training stops if so many rows' groups are predicted
 GROUP_STEP = 2.0  # of a leaf, at most: those of rare groups diverge where features tell them

@@ -126,7 +126,8 @@ class _Library:
 
     def group_params(self, n_rows: int, n_groups: int, n_in_table: int) -> dict[str, Any]:
         """Return settings of a model of the groups: few rounds, and trees that grow with the rows of a group."""
-        rounds, rate, most = const.GROUP_ROUNDS_OF_LARGE if n_in_table > const.LARGE_TABLE else const.GROUP_ROUNDS
+        is_short = n_in_table > const.LARGE_TABLE or n_groups > const.FEW_GROUPS
+        rounds, rate, most = const.SHORT_GROUP_ROUNDS if is_short else const.GROUP_ROUNDS
         leaves = min(max(round(math.sqrt(n_rows / n_groups / const.ROWS_OF_GROUP_LEAVES)), const.FEWEST_LEAVES), most)
         size, given = self._size(leaves), self.param(self.tree_size)
         size = min(size, given) if isinstance(given, int) and given > 0 else size

@@ -303,7 +303,8 @@ class RoundSearch:
         elif not self.has_differences:
             point, reason, reached = path.at(0.0), "", True
         else:
-            rule = AutomaticWeight(max_disparity, const.WEIGHTS)
+            least_step = const.LEAST_STEP if max_disparity is None else -np.inf
+            rule = AutomaticWeight(max_disparity, const.WEIGHTS, least_step)
             is_far = max_disparity is None and path.at(0.0).metrics.excess > const.TOO_FAR
             if is_far and not rule.is_reached(path.at(const.WEIGHTS[1])):
                 rule = replace(rule, weights=const.WEIGHTS[1:])

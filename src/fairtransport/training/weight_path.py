@@ -111,6 +111,7 @@ class AutomaticWeight:
 
     max_disparity: float | None = None
     weights: tuple[float, ...] = PATH_WEIGHTS
+    least_step: float = -np.inf  # relative decrease of the disparity over one weight, for another one to be tried
 
     def choose(self, path: WeightPath, *, differs: bool = True) -> tuple[PathPoint, str, bool]:
         """Return the chosen point of the path, the reason for it, and whether the goal was reached.
@@ -177,11 +178,11 @@ class AutomaticWeight:
         return _NOISE_FLOOR if self.max_disparity is None else self.max_disparity
 
     def _has_stalled(self, path: WeightPath) -> bool:
-        """Return whether the last two weights, where parity counts more than the loss, lowered the disparity little."""
+        """Return whether the last weights, where parity counts more than the loss, lowered the disparity little."""
         if path.points[-2].weight < _HEAVY:
             return False
-        before, now = self._disparity(path.points[-3]), min(self._disparity(p) for p in path.points[-2:])
-        return now > (1.0 - _MIN_DECREASE) * before
+        first, before, now = (self._disparity(point) for point in path.points[-3:])
+        return min(before, now) > (1.0 - _MIN_DECREASE) * first or now > (1.0 - self.least_step) * before
 
     def _nearly_lowest(self, path: WeightPath, allowed: list[PathPoint]) -> PathPoint:
         """Return about the smallest weight that nearly reaches the lowest disparity.
