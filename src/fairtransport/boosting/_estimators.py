@@ -323,8 +323,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
         The unfitted model, which is cloned; all of its settings but the objective are used. By default LightGBM.
         Features may be whatever it accepts: data frames, categorical columns, missing values. Where the number of
         rounds and the learning rate, or the size of trees, are at the library's defaults, they are chosen by the number
-        of rows, and of rows with the rarer label; without an estimator, each tree also sees half of the columns, or .62
-        of sparse ones.
+        of rows, and of rows with the rarer label; without an estimator, each tree also sees half of the columns (.62 of
+        up to 10,000 sparse rows).
     distance : {"auto", "continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="auto"
         As in `TransportClassifier`. ``"auto"`` is the continuous distance, and the discrete one where groups are
         compared within labels or strata, whose differences are small: the continuous one is flat there.

@@ -197,7 +197,8 @@ class _Library:
         leaves = min(
             max(round(math.sqrt(balance * n_rows / const.ROWS_OF_LEAVES)), const.FEWEST_LEAVES), const.MOST_LEAVES
         )
-        some = const.COLUMN_SHARE_OF_SPARSE if is_sparse else const.COLUMN_SHARE
+        is_copied = is_sparse and n_rows <= const.LARGE_TABLE
+        some = const.SPARSE_COLUMN_SHARE if is_copied else const.COLUMN_SHARE
         share = some if n_columns > const.FEW_COLUMNS else 1.0
         chosen = {**const.ROUNDS, self.tree_size: self._size(leaves), "colsample_bytree": share}
         return chosen | (
