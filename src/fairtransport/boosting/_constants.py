@@ -28,9 +28,9 @@ LARGE_TABLE = 10_000  # rows from which the latter apply, and a fifth of the row
 N_FOLDS, N_PARTS_OF_LARGE = 3, 5
 SHARE_CHECKED = 1 / 3  # of the rows, where rounds and weight are given and one model is compared with a plain one
 FEWEST_ROWS = 30  # below, nothing is held out
-WEIGHTS = (1.0, 3.0, 30.0)  # tried in turn
-LEAST_STEP = 0.05  # of the disparity over one of them, for a larger one to be tried
-TOO_FAR = 6.0  # times chance, in the plain model: the first weight is left out
+# Weights that are tried in turn, and multiples of chance in the plain model, each of which leaves out another one.
+WEIGHTS, WEIGHTS_OF_LARGE = ((1.0, 3.0, 30.0), (6.0,)), ((0.3, 1.0, 3.0, 10.0, 30.0), (6.0, 8.0))
+LEAST_STEP = 0.05  # of the disparity of up to 10,000 rows, by one weight, for a larger one to be tried
 PATIENCE = 2.0  # learning rate times the rounds without improvement after which training stops
 FEWEST_STEPS = 6.0  # learning rate times rounds with the penalty, at least: fewer cannot move groups far
 BEYOND_SCHEDULE = 1.25  # times its rounds, as far as early stopping looks

@@ -303,12 +303,7 @@ class RoundSearch:
         elif not self.has_differences:
             point, reason, reached = path.at(0.0), "", True
         else:
-            least_step = const.LEAST_STEP if max_disparity is None else -np.inf
-            rule = AutomaticWeight(max_disparity, const.WEIGHTS, least_step)
-            is_far = max_disparity is None and path.at(0.0).metrics.excess > const.TOO_FAR
-            if is_far and not rule.is_reached(path.at(const.WEIGHTS[1])):
-                rule = replace(rule, weights=const.WEIGHTS[1:])
-            point, reason, reached = rule.choose(path)
+            point, reason, reached = self._rule(path, max_disparity).choose(path)
         change = self._change(scores[point.weight], min_size)
         is_open = parity_weight is max_disparity is None and point.weight > 0.0
         if change is not None and is_open and not change.helps:
@@ -322,6 +317,18 @@ class RoundSearch:
             float(np.mean([reference.factor for reference in self._references])),
             scores[point.weight], path, self.has_differences, reason, reached, change,
         )  # fmt: skip
+
+    def _rule(self, path: WeightPath, max_disparity: float | None) -> AutomaticWeight:
+        """Return the rule, without small weights where the plain models' groups are far apart."""
+        is_large = self._n_rows > const.LARGE_TABLE
+        weights, limits = const.WEIGHTS_OF_LARGE if is_large else const.WEIGHTS
+        rule = AutomaticWeight(max_disparity, weights)
+        if max_disparity is not None:
+            return rule
+        far = sum(path.at(0.0).metrics.excess > limit for limit in limits)
+        if far and rule.is_reached(path.at(weights[far])):
+            far -= 1
+        return replace(rule, weights=weights[far:], least_step=rule.least_step if is_large else const.LEAST_STEP)
 
 
 def _margins(runs: list[BoosterRun]) -> Floats:
