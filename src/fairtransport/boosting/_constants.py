@@ -44,7 +44,7 @@ FEWEST_LEAVES, MOST_LEAVES = 4, 31  # for 500 rows and, as LightGBM has, from 35
 ROWS_OF_LEAVES = 36  # a tree has a leaf for each of this many rows, under the root
 LEAF_ROWS = 20  # of equally frequent labels, as LightGBM has; more of rare ones, until a leaf has as many of these
 FEW_COLUMNS, COLUMN_SHARE = 8, 0.5  # up to so many columns each tree sees all, and this share of more
-SPARSE_COLUMN_SHARE = 0.62  # of up to 10,000 rows: LightGBM copies the columns of trees that see less than .6: slow
+SPARSE_COLUMN_SHARE = 0.62  # in searches of a weight: LightGBM copies the columns of trees that see less than .6: slow
 
 # Numbers of a table up to which trees are trained by one thread. Threads of LightGBM spin while they wait: with 20
 # million, two threads on two busy cores took 2.8 times the processor time of one, and 4 times as long.

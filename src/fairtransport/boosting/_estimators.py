@@ -152,13 +152,14 @@ class TransportBoosting(DeferredAttributes, RowScoring, MetaEstimatorMixin, Base
         if eval_rows is not None:
             library.check_features(eval_rows.X)
         self._compare_by_y(rows, eval_rows)
-        library = library.sized(rows, self.n_iter_no_change, is_default=self.estimator is None)
+        is_open, is_default = isinstance(self.parity_weight, str), self.estimator is None
+        library = library.sized(rows, self.n_iter_no_change, is_default=is_default, is_weight_open=is_open)
         criterion = self._criterion_in_training()
         penalty = PenaltySettings(criterion, self.target, self.distance, self.scale, self.smooth_groups)
         # The inner estimators are passed their options directly.
         with few_threads(rows.X), config_context(enable_metadata_routing=False):
             held_out = self._held_out_rows(library, rows, eval_rows)
-            weight = None if isinstance(self.parity_weight, str) else float(self.parity_weight)
+            weight = None if is_open else float(self.parity_weight)
             choice, parts = None, np.full(rows.groups.n_rows, -1) if held_out is None else held_out.part_of_rows
             group_models = GroupModels(library, rows, penalty, parts)
             if held_out is not None:
@@ -324,7 +325,7 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
         Features may be whatever it accepts: data frames, categorical columns, missing values. Where the number of
         rounds and the learning rate, or the size of trees, are at the library's defaults, they are chosen by the number
         of rows, and of rows with the rarer label; without an estimator, each tree also sees half of the columns (.62 of
-        up to 10,000 sparse rows).
+        sparse ones where the weight is chosen, too).
     distance : {"auto", "continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="auto"
         As in `TransportClassifier`. ``"auto"`` is the continuous distance, and the discrete one where groups are
         compared within labels or strata, whose differences are small: the continuous one is flat there.

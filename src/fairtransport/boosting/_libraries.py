@@ -153,7 +153,9 @@ class _Library:
         known, given = self.estimator_class(self.task)().get_params(), self.estimator.get_params()
         return {name for name, value in given.items() if name in known and _same(value, known[name])}
 
-    def sized(self, rows: TrainingData, n_iter_no_change: int | str | None, *, is_default: bool) -> Self:
+    def sized(
+        self, rows: TrainingData, n_iter_no_change: int | str | None, *, is_default: bool, is_weight_open: bool = True
+    ) -> Self:
         """Return the library with settings that the user left at its defaults chosen by the size of the table.
 
         The number of rounds and the learning rate belong together: both are chosen, or none. ``is_default`` says that
@@ -161,7 +163,9 @@ class _Library:
         """
         n_rows, n_columns, unset = rows.groups.n_rows, getattr(rows.X, "shape", (0, 0))[1], self.unset_params()
         rate = 0.5 if self.is_regression else float(np.mean(rows.labels))
-        chosen = self.settings_by_size(n_rows, n_columns, 4.0 * rate * (1.0 - rate), is_sparse=issparse(rows.X))
+        chosen = self.settings_by_size(n_rows, n_columns, 4.0 * rate * (1.0 - rate))
+        if is_weight_open and issparse(rows.X) and n_columns > const.FEW_COLUMNS:
+            chosen["colsample_bytree"] = const.SPARSE_COLUMN_SHARE
         if not is_default:
             open_names = {name for names in (set(const.ROUNDS), self.size_params) if names <= unset for name in names}
             chosen = {name: value for name, value in chosen.items() if name in open_names}
@@ -189,17 +193,15 @@ class _Library:
         """Return settings with which two fits give the same model."""
         return {}
 
-    def settings_by_size(self, n_rows: int, n_columns: int, balance: float, *, is_sparse: bool) -> dict[str, Any]:
-        """Return settings of the trees for a table of this size: each sees some of the columns if there are enough.
+    def settings_by_size(self, n_rows: int, n_columns: int, balance: float) -> dict[str, Any]:
+        """Return settings of the trees for a table of this size: each sees half of the columns if there are enough.
 
         ``balance`` is the variance of the labels, 1 for equally frequent ones: what a row shows about a rate.
         """
         leaves = min(
             max(round(math.sqrt(balance * n_rows / const.ROWS_OF_LEAVES)), const.FEWEST_LEAVES), const.MOST_LEAVES
         )
-        is_copied = is_sparse and n_rows <= const.LARGE_TABLE
-        some = const.SPARSE_COLUMN_SHARE if is_copied else const.COLUMN_SHARE
-        share = some if n_columns > const.FEW_COLUMNS else 1.0
+        share = const.COLUMN_SHARE if n_columns > const.FEW_COLUMNS else 1.0
         chosen = {**const.ROUNDS, self.tree_size: self._size(leaves), "colsample_bytree": share}
         return chosen | (
             {"min_child_samples": round(const.LEAF_ROWS / balance)} if self.tree_size == "num_leaves" else {}
