@@ -328,7 +328,7 @@ class RoundSearch:
         far = sum(path.at(0.0).metrics.excess > limit for limit in limits)
         if far and rule.is_reached(path.at(weights[far])):
             far -= 1
-        return replace(rule, weights=weights[far:], least_step=rule.least_step if is_large else const.LEAST_STEP)
+        return replace(rule, weights=weights[far:], least_step=None if is_large else const.LEAST_STEP)
 
 
 def _margins(runs: list[BoosterRun]) -> Floats:

@@ -111,7 +111,7 @@ class AutomaticWeight:
 
     max_disparity: float | None = None
     weights: tuple[float, ...] = PATH_WEIGHTS
-    least_step: float = -np.inf  # relative decrease of the disparity over one weight, for another one to be tried
+    least_step: float | None = None  # relative decrease of the disparity by one weight, for another one to be tried
 
     def choose(self, path: WeightPath, *, differs: bool = True) -> tuple[PathPoint, str, bool]:
         """Return the chosen point of the path, the reason for it, and whether the goal was reached.
@@ -182,7 +182,8 @@ class AutomaticWeight:
         if path.points[-2].weight < _HEAVY:
             return False
         first, before, now = (self._disparity(point) for point in path.points[-3:])
-        return min(before, now) > (1.0 - _MIN_DECREASE) * first or now > (1.0 - self.least_step) * before
+        is_flat = self.least_step is not None and now > (1.0 - self.least_step) * before
+        return is_flat or min(before, now) > (1.0 - _MIN_DECREASE) * first
 
     def _nearly_lowest(self, path: WeightPath, allowed: list[PathPoint]) -> PathPoint:
         """Return about the smallest weight that nearly reaches the lowest disparity.
