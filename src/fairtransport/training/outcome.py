@@ -287,11 +287,11 @@ def shown_by_chance(comparisons: Comparisons, *scores: Floats) -> Floats:
     widths = np.column_stack((*steps, np.full(_NOISE_SLICES, 1.0 / _NOISE_SLICES)))
     samples = []
     for bridges in (_few_bridges if len(errors) <= _FEW_CELLS else _bridges)(len(errors)):
-        noise = errors * bridges
-        total = np.zeros((noise.shape[1], widths.shape[1]))
+        total = np.zeros((bridges.shape[1], widths.shape[1]))
         for (a, b), weight in zip(comparisons.pairs, comparisons.weights, strict=True):
             if weight > 0.0:
-                gap = noise[a] - noise[b]
+                gap = errors[a] * bridges[a]
+                gap -= errors[b] * bridges[b]
                 total += weight * (np.abs(gap, out=gap) @ widths)
         samples.append(total)
     by_scores = np.concatenate(samples).T / float(comparisons.weights.sum())
