@@ -125,12 +125,16 @@ class RoundSearch:
     ) -> None:
         self._final = library
         self._library: Library
+        self._times: float
+        self._tables: list[Callable[..., BoosterRun]]
         self._n_rows, self._group_models = len(held_out.part_of_rows), group_models
-        is_long = is_weight_open and self._n_rows <= const.LARGE_TABLE
-        self._library, self._times = library.coarse(is_long=is_long)  # one round stands for so many final ones
         self._penalty, self._held_out, self._response = penalty, held_out, response
-        self._tables = [self._library.open_table(training, validation.X) for training, validation in held_out.parts]
-        self._train_plain()
+        for is_long in (True, False) if is_weight_open and self._n_rows <= const.LARGE_TABLE else (False,):
+            self._library, self._times = library.coarse(is_long=is_long)  # one round stands for so many final ones
+            self._tables = [self._library.open_table(training, validation.X) for training, validation in held_out.parts]
+            self._train_plain()
+            if self._times == 1.0 or self.plain_rounds >= const.FEWEST_OF_LONG:
+                break
 
     def _train_plain(self) -> None:
         library, rows = self._library, self._held_out.rows
