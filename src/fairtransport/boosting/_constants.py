@@ -40,7 +40,7 @@ HELD_OUT_SLICES = 256  # of a sample of held-out rows
 ROUNDS = {"n_estimators": 200, "learning_rate": 0.1}
 # Times the rate where rounds are chosen, and the rounds that one stands for; of up to 10,000 rows whose weight is, too.
 COARSE, COARSE_OF_LONG = (2.0, 2.5), (3.0, 4.3)
-FEWEST_OF_LONG = 24  # of the latter: with fewer, hardly any tree with the full penalty sees the column that matters
+FEWEST_OF_LONG = 20  # of the latter: with fewer, hardly any tree with the full penalty sees the column that matters
 FEWEST_LEAVES, MOST_LEAVES = 4, 31  # for 500 rows and, as LightGBM has, from 35,000 on
 ROWS_OF_LEAVES = 36  # a tree has a leaf for each of this many rows, under the root
 LEAF_ROWS = 20  # of equally frequent labels, as LightGBM has; more of rare ones, until a leaf has as many of these

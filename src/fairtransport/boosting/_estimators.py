@@ -363,7 +363,7 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
         with the best number of rounds. Rounds before the penalty has its full weight do not count. ``"auto"`` is 2
         divided by the learning rate, and None, all rounds, where ``estimator`` says how many. Where it does not,
         rounds are chosen with twice the learning rate, and one stands for 2.5; with three times, and one stands for
-        4.3, where the weight of up to 10,000 rows is chosen, too.
+        4.3, where the weight of up to 10,000 rows is chosen, too, and the plain model takes many.
     validation_fraction : float, optional
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
         each row is held out once, in three folds; of more than 10,000 rows, a fifth. Where both are given, a model
