@@ -234,3 +234,22 @@ def test_settings_that_the_user_leaves_open_go_by_the_size_of_the_table(trees, c
     params = sized.estimator.get_params()
     assert {name: params[name] for name in chosen} == chosen
     assert sized.patience == patience
+
+
+def test_a_column_that_few_trees_see_does_not_keep_groups_apart():
+    """With few rounds of a large rate, an automatic weight left twice this disparity, and blamed the features."""
+    rng = np.random.default_rng(5)
+
+    def sample(n):
+        group, X = rng.integers(12, size=n), rng.normal(size=(n, 15))
+        X[:, 0] += 0.1 * group
+        return X, (X[:, 0] + X[:, 1] + rng.logistic(size=n) > 1.0).astype(int), group
+
+    X, y, group = sample(6_000)
+    model = TransportBoostingClassifier().fit(X, y, sensitive_features=group)
+    X, _, group = sample(20_000)
+    before, after = (
+        rank_disparity(one.predict_proba(X)[:, 1], sensitive_features=group)
+        for one in (model.initial_estimator_, model)
+    )
+    assert after < 0.45 * before
