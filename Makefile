@@ -84,7 +84,7 @@ test-engines: $(TEST)/.ready  ## a real Spark session (Java 17) and a Dask clust
 test-models: $(TEST)/.ready  ## neural networks and boosted trees, trained on Adult (minutes)
 	$(RUN)/pytest -n $(WORKERS) --dist worksteal -m models
 
-test-browser: $(TEST)/.ready  ## the workbench, and pages in a real Chromium
+test-browser: $(TEST)/.ready  ## the report page in a real Chromium
 	$(RUN)/pytest -n $(WORKERS) --dist worksteal -m browser
 
 test-docs: $(TEST)/.ready  ## the site is built, links and pages are checked, every block of the tours is run

@@ -23,8 +23,6 @@ from fairtransport.app.projects import STEPS, Job, Project, Projects, new_folder
 from fairtransport.app.recipes import take_code, take_commands
 from fairtransport.app.server import Workbench, _check, _chosen, _show
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.fixture
 def projects(tmp_path):

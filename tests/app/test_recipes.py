@@ -20,7 +20,6 @@ from fairtransport.app.recipes import METHODS, audit_code, audit_command, take_c
 from fairtransport.cli.app import app
 from fairtransport.tabular import HeldOutRows
 
-pytestmark = pytest.mark.browser
 SETTINGS = {name: value for fields in STEPS.values() for name, value in fields.items()}
 ROLES = {"score": "score", "label": "hired", "pos_label": "yes", "sensitive": ["sex"], "drop": ["person", "salary"]}
 REPORT = worker.Report([].append)
