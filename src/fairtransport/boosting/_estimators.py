@@ -163,7 +163,7 @@ class TransportBoosting(DeferredAttributes, RowScoring, MetaEstimatorMixin, Base
             choice, parts = None, np.full(rows.groups.n_rows, -1) if held_out is None else held_out.part_of_rows
             group_models = GroupModels(library, rows, penalty, parts)
             if held_out is not None:
-                search = RoundSearch(library, penalty, held_out, response, group_models, is_weight_open=weight is None)
+                search = RoundSearch(library, penalty, held_out, response, group_models, is_weight_open=is_open)
                 choice = search.choose(weight, self.max_disparity, check_policy(self.groups).min_size)
                 if weight is not None and library.patience is None:  # the check does not change the model
                     group_models = GroupModels(library, rows, penalty, np.full_like(parts, -1))

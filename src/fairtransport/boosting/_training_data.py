@@ -298,9 +298,7 @@ class GroupedRows:
         def count(part: slice) -> Floats:
             positions[part] = position(margins[part])
             if self.probabilities is None:
-                masses = np.zeros(
-                    (self.n_cells_of_rows + 1, self.n_cells + 1)
-                )  # the last row is for rows that are in no cell
+                masses = np.zeros((self.n_cells_of_rows + 1, self.n_cells + 1))  # the last: rows that are in no cell
                 count_masses(positions[part], self.codes[part], weights[part], masses)
                 return masses[:-1]
             masses = np.zeros((self.n_strata + 1, self.n_cells + 1, self.n_groups))

@@ -249,6 +249,7 @@ DUAL_RIDGE = 0.03
 EXACT = 1e-9
 
 _MAX_ITER = 60
+_MOST_TABULATED = 250.0  # frequency: beyond, a table would need too much memory
 _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features that scores cannot tell apart
 
 
@@ -322,7 +323,8 @@ class ContinuousPenalty(TransportPenalty):
         if self._basis is None:
             self._basis = _directions(features(table)[masses > 0.0], max(_NEGLIGIBLE, 10.0 * self.tolerance))
             along = features.along(self._basis)
-            self._features = along if self.tolerance <= EXACT else TabulatedDirections(along)
+            is_exact = self.tolerance <= EXACT or along.frequency.max() > _MOST_TABULATED
+            self._features = along if is_exact else TabulatedDirections(along)
         psi, rise = self._features.value_and_slope(table)
         width = self._basis.shape[1] * (1 if self.problem.opposite else 2)
         if not np.array_equal(pairs, self.pairs) or self.coefficients.shape[1] != width:
